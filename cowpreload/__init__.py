@@ -1,0 +1,29 @@
+"""Copy-on-write-aware worker lifecycle for gunicorn and uWSGI.
+
+An application needs two names: `before_fork(callable)` to close what must not
+cross the fork, and `worker()` to learn which worker it runs in. They are loaded
+when first used: the start-up file of the package may import this module in every
+interpreter, which must cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cowpreload._version import __version__
+
+if TYPE_CHECKING:
+    from cowpreload.closing import before_fork
+    from cowpreload.watch import worker
+
+__all__ = ["__version__", "before_fork", "worker"]
+
+_HOMES = {"before_fork": "cowpreload.closing", "worker": "cowpreload.watch"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

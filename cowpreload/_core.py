@@ -1,0 +1,172 @@
+"""The only importer of the native core: codes become exceptions, structs records.
+
+Takes and gives plain numbers and the records of `records.py`: seconds and bytes.
+Holds no policy. Importing it in a sub-interpreter is not supported (the extension
+has one state for the process); stages that run there must not need it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cowpreload.errors import NativeError
+from cowpreload.native._cow import ffi, lib
+from cowpreload.records import Action, History, Limits, Reading, SlotView, Verdict
+
+__all__ = ["LAYOUT", "LEAVING", "SLOTS", "TICKETS", "check", "ffi", "lib"]
+
+SLOTS: int = lib.COW_SLOTS
+LAYOUT: int = lib.COW_LAYOUT
+TICKETS: int = lib.COW_TICKETS
+
+_ACTIONS = {
+    lib.COW_KEEP: Action.KEEP,
+    lib.COW_RECYCLE: Action.RECYCLE,
+    lib.COW_KILL: Action.KILL,
+}
+_REASONS = {
+    lib.COW_REASON_NONE: "",
+    lib.COW_REASON_PRIVATE: "max-private",
+    lib.COW_REASON_GROWTH: "max-growth",
+    lib.COW_REASON_HARD: "max-private-hard",
+}
+_STATES = {
+    lib.COW_FREE: "free",
+    lib.COW_BOOTING: "booting",
+    lib.COW_READY: "ready",
+    lib.COW_LEAVING: "leaving",
+}
+LEAVING: int = lib.COW_LEAVING
+
+
+def check(code: int) -> None:
+    """Raise NativeError unless `code` is COW_OK."""
+    if code != lib.COW_OK:
+        raise NativeError(ffi.string(lib.cow_strerror(code)).decode())
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _reading(raw: Any) -> Reading:
+    return Reading(raw.private_bytes, raw.shared_bytes, raw.pss, raw.rss)
+
+
+def parse_reading(text: bytes) -> Reading:
+    """Parse the text of smaps_rollup or smaps; NativeError if figures are missing."""
+    raw = ffi.new("struct cow_reading *")
+    check(lib.cow_reading_parse(text, len(text), raw))
+    return _reading(raw)
+
+
+def parse_statm(text: bytes, page_size: int) -> int:
+    """Give the resident bytes that statm's text names."""
+    resident = ffi.new("uint64_t *")
+    check(lib.cow_statm_parse(text, len(text), page_size, resident))
+    return int(resident[0])
+
+
+def take_reading(pid: int = 0) -> Reading:
+    """Read a process (0: this one), 20 ms a GiB; NativeError if /proc gives nothing."""
+    raw = ffi.new("struct cow_reading *")
+    check(lib.cow_reading_take(pid, raw))
+    return _reading(raw)
+
+
+def limits_struct(limits: Limits) -> Any:
+    """The C form of `limits`."""
+    return ffi.new(
+        "struct cow_limits *",
+        {
+            "max_private": limits.max_private,
+            "max_private_hard": limits.max_private_hard,
+            "max_growth": limits.max_growth,
+            "min_lifetime_ms": _ms(limits.min_lifetime),
+            "interval_ms": _ms(limits.interval),
+            "strikes": limits.strikes,
+            "max_recycling": limits.max_recycling,
+        },
+    )
+
+
+def _history_struct(history: History) -> Any:
+    return ffi.new(
+        "struct cow_history *",
+        {
+            "ready_at_ms": _ms(history.ready_at),
+            "ready_private": history.ready_private,
+            "jitter_ms": _ms(history.jitter),
+            "over_since_ms": _ms(history.over_since),
+            "strikes": history.strikes,
+            "early": history.early,
+        },
+    )
+
+
+def judge(limits: Limits, history: History, reading: Reading, now: float) -> Verdict:
+    """The verdict on a worker, by the function that both hosts run. Pure."""
+    raw = ffi.new("struct cow_reading *", {"private_bytes": reading.private})
+    out = ffi.new("struct cow_verdict *")
+    lib.cow_judge(limits_struct(limits), _history_struct(history), raw, _ms(now), out)
+    return Verdict(
+        _ACTIONS[out.action],
+        _REASONS[out.reason],
+        out.limit,
+        out.strikes,
+        out.over_since_ms / 1000,
+        out.early,
+    )
+
+
+def spared(limits: Limits, history: History) -> float:
+    """Seconds after ready in which no soft limit recycles the worker. Pure."""
+    return float(
+        lib.cow_spared_ms(limits_struct(limits), _history_struct(history)) / 1000
+    )
+
+
+def private_bound(
+    last: int, faults: int, resident_then: int, resident_now: int, page_size: int
+) -> int:
+    """The most that private memory can be now, in bytes. Pure."""
+    return int(
+        lib.cow_private_bound(last, faults, resident_then, resident_now, page_size)
+    )
+
+
+def reading_due(limits: Limits, history: History, bound: int) -> bool:
+    """Whether `bound` calls for a reading. Pure."""
+    return bool(
+        lib.cow_reading_due(limits_struct(limits), _history_struct(history), bound)
+    )
+
+
+def trim() -> None:
+    """Give the free end of the C heap back to the system."""
+    lib.cow_trim()
+
+
+def now() -> float:
+    """Seconds of the clock that the board uses."""
+    return float(lib.cow_now_ms() / 1000)
+
+
+def slot_view(board: Any, slot: int) -> SlotView:
+    """Copy one slot (1 ..) out of a mapped board."""
+    raw = board.slot[slot - 1]
+    at = lib.cow_now_ms()
+    return SlotView(
+        slot=slot,
+        state=_STATES.get(raw.state, "unknown"),
+        generation=raw.generation,
+        pid=raw.pid,
+        requests=raw.requests,
+        private=raw.private_bytes,
+        shared=raw.shared_bytes,
+        pss=raw.pss,
+        rss=raw.rss,
+        age=max(0, at - raw.booted_at_ms) / 1000,
+        read_age=max(0, at - raw.read_at_ms) / 1000 if raw.read_at_ms else 0.0,
+        strikes=raw.strikes,
+    )

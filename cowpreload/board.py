@@ -1,0 +1,109 @@
+"""The board: the one piece of memory that all processes of a server share.
+
+The master creates it before the first fork and gives out slots; workers post to
+theirs (watch.py); `open_board` lets another process of the same user read it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cowpreload import _core
+from cowpreload._core import check, ffi, lib
+from cowpreload.errors import NativeError
+from cowpreload.records import SlotView
+
+_LINK = "memfd:cowpreload-board"
+
+
+class Board:
+    """A mapped board. `raw` is the C struct, for watch.py and the hosts."""
+
+    def __init__(self, raw: Any, fd: int = -1) -> None:
+        self.raw = raw
+        self.fd = fd
+
+    @classmethod
+    def create(cls) -> Board:
+        """Make the board of this server, mode 0600, shared with all later forks."""
+        raw, fd = ffi.new("struct cow_board **"), ffi.new("int *")
+        check(lib.cow_board_create(raw, fd))
+        raw[0].master_pid = os.getpid()
+        return cls(raw[0], fd[0])
+
+    def reserve(self) -> int:
+        """Give the lowest free slot, booting; 0 if the board is full. Master only."""
+        slot = int(lib.cow_slot_find(self.raw))
+        if slot:
+            check(lib.cow_slot_boot(self.raw, slot, 0))
+        return slot
+
+    def free(self, slot: int) -> None:
+        """The worker of `slot` is gone. Master only."""
+        check(lib.cow_slot_free(self.raw, slot))
+
+    def end_line(self, slot: int) -> str:
+        """The log line of the slot's last recycling, once; else empty. Master only."""
+        line = ffi.new("char[256]")
+        length = lib.cow_end_line(self.raw, slot, line, 256)
+        return bytes(ffi.buffer(line, length)).decode()
+
+    def view(self, slot: int) -> SlotView:
+        """Copy one slot (1 ..)."""
+        return _core.slot_view(self.raw, slot)
+
+    def __iter__(self) -> Iterator[SlotView]:
+        """All slots that hold a worker."""
+        for slot in range(1, self.raw.slots + 1):
+            if self.raw.slot[slot - 1].state:
+                yield self.view(slot)
+
+    @property
+    def master_pid(self) -> int:
+        return int(self.raw.master_pid)
+
+
+def _board_links(pid: str) -> Iterator[Path]:
+    try:
+        links = list(Path("/proc", pid, "fd").iterdir())
+    except OSError:
+        return  # not ours, or gone
+    for link in links:
+        try:
+            if os.readlink(link).startswith(f"/{_LINK}"):
+                yield link
+        except OSError:
+            continue
+
+
+def open_board(pid: int) -> Board:
+    """Map the board that process `pid` holds, read-only.
+
+    Raises:
+        LookupError: it holds none, or is another user's.
+        NativeError: the board was made by another version.
+    """
+    for link in _board_links(str(pid)):
+        fd = os.open(link, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            raw = ffi.new("struct cow_board **")
+            check(lib.cow_board_open(fd, raw))
+        finally:
+            os.close(fd)
+        return Board(raw[0])
+    raise LookupError(f"pid={pid}: holds no board; give the pid of a cow master")
+
+
+def find_masters() -> list[int]:
+    """The masters of all servers of this user that have a board, lowest pid first."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and any(_board_links(entry.name)):
+            try:
+                found.add(open_board(int(entry.name)).master_pid)
+            except (LookupError, NativeError, OSError):
+                continue
+    return sorted(found)

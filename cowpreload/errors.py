@@ -1,0 +1,37 @@
+"""What can go wrong, by whose fault. Only a host or the command line prints these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class CowError(Exception):
+    """Superclass of all errors of this package; never raised itself."""
+
+
+class SettingsError(CowError):
+    """The configuration is refused; `args[0]` lists every fault, one a line.
+
+    Attributes:
+        faults: lines `<setting>=<value>: <rule>; <what to do>`.
+    """
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(self.faults))
+
+
+class WarmupError(CowError):
+    """A warm-up request failed; the text names path and error."""
+
+
+class ForkSafetyError(CowError):
+    """`fork-safety=strict` and something would not survive the fork."""
+
+
+class NativeError(CowError):
+    """The native core gave a code; `args[0]` is its name, from `cow_strerror`."""
+
+
+class PluginBuildError(CowError):
+    """The uWSGI plugin cannot be built; the text says what is missing."""

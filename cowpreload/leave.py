@@ -1,0 +1,51 @@
+"""Leave: end a worker without finalizing the heap it shares.
+
+Takes an exit code; does not return. Python's own finalization clears modules and
+frees objects, that is, it writes to pages that all workers share. What users rely
+on at exit is done first, in Python's order.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+
+
+def exit_code(exception: BaseException | None) -> int:
+    """The code that the interpreter would exit with for this exception in flight."""
+    if exception is None:
+        return 0
+    if not isinstance(exception, SystemExit):
+        return 1
+    if exception.code is None:
+        return 0
+    if isinstance(exception.code, int):
+        return exception.code & 0xFF
+    print(exception.code, file=sys.stderr)
+    return 1
+
+
+def run_exit_handlers() -> None:
+    """Join non-daemon threads, run every atexit callback once, flush.
+
+    An `os._exit` registered with atexit would skip what was registered before it,
+    `logging.shutdown` among it; so the callbacks are run from here.
+    """
+    with contextlib.suppress(Exception):
+        threading._shutdown()  # type: ignore[attr-defined]
+    with contextlib.suppress(Exception):
+        atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+def leave(code: int) -> None:
+    """Run the exit handlers and end the process with `code`, finalizing nothing."""
+    try:
+        run_exit_handlers()
+    finally:
+        os._exit(code)

@@ -1,0 +1,181 @@
+/*
+ * The board: what the workers post and the master, the other workers and
+ * another process of the same user read.
+ *
+ * A slot is written by its own worker, but for the moments when it has none.
+ * Readers may see fields of two readings mixed; no verdict is made from them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cow.h"
+#include "prim.h"
+
+#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
+
+int cow_board_create(struct cow_board **board, int *fd) {
+    void *address;
+    if (cow_prim_shared("cowpreload-board", sizeof **board, fd, &address))
+        return COW_ESYSTEM;
+    *board = address;
+    (*board)->layout = COW_LAYOUT;
+    (*board)->slots = COW_SLOTS;
+    STORE((*board)->magic, COW_MAGIC);
+    return COW_OK;
+}
+
+int cow_board_open(int fd, struct cow_board **board) {
+    void *address;
+    if (cow_prim_map(fd, sizeof **board, &address)) return COW_ELAYOUT;
+    *board = address;
+    if (LOAD((*board)->magic) == COW_MAGIC && (*board)->layout == COW_LAYOUT)
+        return COW_OK;
+    (void)cow_board_close(*board);
+    return COW_ELAYOUT;
+}
+
+int cow_board_close(struct cow_board *board) {
+    return cow_prim_unmap(board, sizeof *board) ? COW_ESYSTEM : COW_OK;
+}
+
+int cow_board_refuse(struct cow_board *board, uint32_t slot) {
+    uint32_t none = 0;
+    return __atomic_compare_exchange_n(&board->refused, &none, slot, 0,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+int cow_slot_get(struct cow_board *board, uint32_t slot, struct cow_slot **out) {
+    if (slot < 1 || slot > COW_SLOTS) return COW_ESLOT;
+    *out = &board->slot[slot - 1];
+    return COW_OK;
+}
+
+int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid) {
+    struct cow_slot *at;
+    if (cow_slot_get(board, slot, &at)) return COW_ESLOT;
+    uint64_t generation = at->generation + 1;
+    uint32_t early = at->early;
+    memset(at, 0, sizeof *at);
+    at->generation = generation;
+    at->early = early;
+    at->pid = (int32_t)pid;
+    at->booted_at_ms = cow_now_ms();
+    STORE(at->state, COW_BOOTING);
+    return COW_OK;
+}
+
+uint32_t cow_slot_find(struct cow_board *board) {
+    for (uint32_t slot = 1; slot <= COW_SLOTS; slot++) {
+        struct cow_slot *at = &board->slot[slot - 1];
+        if (LOAD(at->state) == COW_FREE || (at->pid > 0 && !cow_prim_alive(at->pid)))
+            return slot;
+    }
+    return 0;
+}
+
+int cow_slot_free(struct cow_board *board, uint32_t slot) {
+    struct cow_slot *at;
+    if (cow_slot_get(board, slot, &at)) return COW_ESLOT;
+    at->pid = 0;
+    STORE(at->state, COW_FREE);
+    return COW_OK;
+}
+
+#define TICKET_SLOT(ticket) ((uint32_t)((ticket) & 0x7ff))
+#define TICKET_PID(ticket) ((pid_t)((ticket) >> 11 & 0x3fffff))
+#define TICKET_SECOND(ticket) ((ticket) >> 33)
+#define TICKET_OWNER(ticket) ((ticket) & 0x1ffffffff)
+
+static uint64_t ticket_of(uint32_t slot, pid_t pid, uint64_t now_ms) {
+    return (now_ms / 1000) << 33 | (uint64_t)(uint32_t)pid << 11 | slot;
+}
+
+/* Whether the worker that holds `ticket` no longer needs it. */
+static int ticket_lapsed(struct cow_board *board, uint64_t ticket, uint64_t now_ms) {
+    uint64_t taken_ms = TICKET_SECOND(ticket) * 1000;
+    uint64_t held_ms = now_ms > taken_ms ? now_ms - taken_ms : 0;
+    pid_t pid = TICKET_PID(ticket);
+    struct cow_slot *at;
+    if (cow_slot_get(board, TICKET_SLOT(ticket), &at)) return 1;
+    if (held_ms > COW_TICKET_STUCK_MS) return 1;
+    if (LOAD(at->state) == COW_FREE) return 1;
+    if (at->pid != (int32_t)pid) return LOAD(at->state) == COW_READY;
+    return held_ms > COW_TICKET_DEAD_MS && !cow_prim_alive(pid);
+}
+
+int cow_ticket_take(struct cow_board *board, uint32_t slot, pid_t pid,
+                    const struct cow_limits *limits, uint64_t now_ms) {
+    uint32_t most =
+        limits->max_recycling < COW_TICKETS ? limits->max_recycling : COW_TICKETS;
+    uint64_t mine = ticket_of(slot, pid, now_ms);
+    for (uint32_t i = 0; i < COW_TICKETS; i++)
+        if (TICKET_OWNER(LOAD(board->tickets[i])) == TICKET_OWNER(mine)) return 1;
+    for (uint32_t i = 0; i < most; i++) {
+        uint64_t held = LOAD(board->tickets[i]);
+        if (held && !ticket_lapsed(board, held, now_ms)) continue;
+        if (__atomic_compare_exchange_n(&board->tickets[i], &held, mine, 0,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return 1;
+    }
+    return 0;
+}
+
+void cow_ticket_release(struct cow_board *board, uint32_t slot) {
+    for (uint32_t i = 0; i < COW_TICKETS; i++) {
+        uint64_t held = LOAD(board->tickets[i]);
+        if (held && TICKET_SLOT(held) == slot)
+            (void)__atomic_compare_exchange_n(&board->tickets[i], &held, 0, 0,
+                                              __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
+}
+
+void cow_end_post(struct cow_board *board, uint32_t slot,
+                  const struct cow_verdict *verdict, const struct cow_reading *reading,
+                  uint64_t now_ms) {
+    struct cow_slot *at;
+    if (cow_slot_get(board, slot, &at)) return;
+    struct cow_end *end = &board->end[slot - 1];
+    end->generation = at->generation;
+    end->pid = at->pid;
+    end->private_bytes = reading->private_bytes;
+    end->limit = verdict->limit;
+    end->age_ms = now_ms - at->booted_at_ms;
+    end->at_ms = now_ms;
+    end->action = (uint16_t)verdict->action;
+    end->reason = (uint16_t)verdict->reason;
+    STORE(end->sequence, end->sequence + 1);
+}
+
+size_t cow_end_line(struct cow_board *board, uint32_t slot, char *line, size_t size) {
+    static const char *const LIMITS[] = {"limit", "limit", "growth-limit",
+                                         "hard-limit"};
+    const uint64_t mib = 1024 * 1024;
+    struct cow_slot *at;
+    if (cow_slot_get(board, slot, &at)) return 0;
+    struct cow_end *end = &board->end[slot - 1];
+    uint64_t sequence = LOAD(end->sequence);
+    if (sequence == end->logged) return 0;
+    end->logged = sequence;
+    int length =
+        snprintf(line, size,
+                 "cow: worker=%u gen=%llu pid=%d %s private=%lluMiB %s=%lluMiB "
+                 "age=%llus",
+                 slot, (unsigned long long)end->generation, (int)end->pid,
+                 end->action == COW_KILL ? "killed" : "recycled",
+                 (unsigned long long)(end->private_bytes / mib),
+                 LIMITS[end->reason & 3], (unsigned long long)(end->limit / mib),
+                 (unsigned long long)(end->age_ms / 1000));
+    return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
+}
+
+void cow_api_fill(struct cow_board *board, struct cow_api *api) {
+    *api = (struct cow_api){
+        .layout = COW_LAYOUT,
+        .size = sizeof *api,
+        .board = board,
+        .end_line = cow_end_line,
+        .slot_free = cow_slot_free,
+        .request_exit = cow_watch_request_exit,
+    };
+}

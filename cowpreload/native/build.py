@@ -1,0 +1,59 @@
+"""Build `cowpreload.native._cow` with cffi in API mode.
+
+Takes the C files beside it; gives an extension that only `cowpreload._core`
+imports. Must not be imported at run time.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cffi import FFI
+
+HERE = Path(__file__).parent
+SOURCES = ("prim.c", "reading.c", "verdict.c", "board.c", "watch.c")
+HEADERS = ("cow.h", "prim.h", "cow.cdef")
+FLAGS = [
+    "-std=gnu11",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    # cffi's own generated code has these by construction.
+    "-Wno-unused-parameter",
+    "-Wno-missing-field-initializers",
+    "-Wno-sign-compare",
+    # A cdef that disagrees with the header would otherwise be a mere warning.
+    "-Werror=incompatible-pointer-types",
+]
+
+
+def sanitizer_flags() -> list[str]:
+    """The flags of `make test-asan`, which sets COW_SANITIZE=address."""
+    name = os.environ.get("COW_SANITIZE")
+    return [f"-fsanitize={name}", "-g", "-fno-omit-frame-pointer"] if name else []
+
+
+def relative(name: str) -> str:
+    """setuptools wants paths from the project's root."""
+    return os.path.relpath(HERE / name)
+
+
+ffi = FFI()
+ffi.cdef((HERE / "cow.cdef").read_text())
+ffi.set_source(
+    "cowpreload.native._cow",
+    '#include "cow.h"\n',
+    sources=[relative(name) for name in SOURCES],
+    include_dirs=[relative(".")],
+    depends=[relative(name) for name in HEADERS],
+    extra_compile_args=FLAGS + sanitizer_flags(),
+    extra_link_args=sanitizer_flags(),
+    # The next version reads object headers: no stable ABI, and cffi would tag
+    # the file abi3 unasked.
+    py_limited_api=False,
+)
+
+if __name__ == "__main__":
+    ffi.compile(verbose=True)

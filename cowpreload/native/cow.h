@@ -1,0 +1,275 @@
+/*
+ * The native core of cowpreload, its whole contract.
+ *
+ * Takes    numbers, a board, a slot. Gives 0 or a COW_E* code, and results
+ *          through pointers that are never NULL.
+ * Must not call into Python, allocate on a heap, or take a lock: everything
+ *          here may run in a freshly forked worker or beside a request that
+ *          hangs.
+ *
+ * Sizes are bytes, times are milliseconds of CLOCK_MONOTONIC (one clock for all
+ * processes of a machine). A limit of 0 is a limit that is not set.
+ * Files: prim.c has the system calls, reading.c parses /proc, verdict.c is the
+ * policy, board.c the shared memory, watch.c the thread that joins them.
+ */
+#ifndef COW_H
+#define COW_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What every function that can fail returns; cow_strerror() names them. */
+enum cow_code {
+    COW_OK = 0,
+    COW_ESYSTEM = 1,     /* a system call failed; errno says which way */
+    COW_EUNREADABLE = 2, /* neither smaps_rollup nor smaps can be read */
+    COW_EPARSE = 3,      /* the kernel's text lacks a field we need */
+    COW_ESLOT = 4,       /* the slot is not on the board */
+    COW_ELAYOUT = 5,     /* the board was made by another version */
+    COW_ERUNNING = 6,    /* this process has a watching thread already */
+    COW_ESTOPPED = 7,    /* this process has no watching thread */
+    COW_ETHREAD = 8,     /* the system gave no thread */
+};
+
+const char *cow_strerror(int code);
+
+/* ---- reading: one sample of a process's memory ------------------------- */
+
+enum cow_source { COW_SOURCE_NONE = 0, COW_SOURCE_ROLLUP = 1, COW_SOURCE_SMAPS = 2 };
+
+struct cow_reading {
+    uint64_t private_bytes; /* Private_Clean + Private_Dirty + Swap */
+    uint64_t shared_bytes;  /* Shared_Clean + Shared_Dirty */
+    uint64_t pss;
+    uint64_t rss;
+    uint64_t at_ms;  /* when it was taken */
+    uint32_t source; /* enum cow_source */
+    uint32_t reserved;
+};
+
+/* Sum the fields of smaps_rollup's (or smaps') text into *out, from zero.
+ * Gives COW_EPARSE if it never shows Private_Dirty. Pure. */
+int cow_reading_parse(const char *text, size_t size, struct cow_reading *out);
+
+/* Resident bytes from the text of statm. Pure. */
+int cow_statm_parse(const char *text, size_t size, uint64_t page_size,
+                    uint64_t *resident);
+
+/* Read process `pid` (0: this one): smaps_rollup, else smaps.
+ * About 20 ms for each GiB of 4 KiB pages. */
+int cow_reading_take(pid_t pid, struct cow_reading *out);
+
+/* Resident bytes of this process, 0.01 ms whatever its size. */
+int cow_resident(uint64_t *resident);
+
+/* ---- verdict: keep, recycle, kill -------------------------------------- */
+
+enum cow_action { COW_KEEP = 0, COW_RECYCLE = 1, COW_KILL = 2 };
+
+enum cow_reason {
+    COW_REASON_NONE = 0,
+    COW_REASON_PRIVATE = 1, /* soft: max-private */
+    COW_REASON_GROWTH = 2,  /* soft: max-growth */
+    COW_REASON_HARD = 3,    /* max-private-hard */
+};
+
+struct cow_limits {
+    uint64_t max_private;      /* bytes */
+    uint64_t max_private_hard; /* bytes */
+    uint64_t max_growth;       /* bytes over the reading taken when ready */
+    uint64_t min_lifetime_ms;
+    uint64_t interval_ms;   /* between two readings */
+    uint32_t strikes;       /* readings in a row over a soft limit, >= 1 */
+    uint32_t max_recycling; /* workers that may leave at once, >= 1 */
+};
+
+struct cow_history {
+    uint64_t ready_at_ms;   /* 0: not ready yet, only the hard limit acts */
+    uint64_t ready_private; /* the reading taken then */
+    uint64_t jitter_ms;     /* this worker's own delay */
+    uint64_t over_since_ms; /* first reading of the present strikes */
+    uint32_t strikes;       /* readings in a row over a soft limit so far */
+    uint32_t early;         /* generations in a row recycled as soon as allowed */
+};
+
+struct cow_verdict {
+    uint32_t action; /* enum cow_action */
+    uint32_t reason; /* enum cow_reason: the limit that is passed, if any */
+    uint64_t limit;  /* bytes: the limit that is passed, as a private size */
+    uint64_t over_since_ms;
+    uint32_t strikes; /* the history's next strikes and over_since_ms */
+    uint32_t early;   /* what the slot's next generation starts with */
+};
+
+/* The policy, whole. Pure: the same arguments give the same verdict. */
+void cow_judge(const struct cow_limits *limits, const struct cow_history *history,
+               const struct cow_reading *reading, uint64_t now_ms,
+               struct cow_verdict *out);
+
+/* How long a worker is spared, with the back-off that `early` earns. Pure. */
+uint64_t cow_spared_ms(const struct cow_limits *limits,
+                       const struct cow_history *history);
+
+/* The most that private memory can be now, from what is cheap to know: each
+ * copied page was one fault, each page that came without one is in the resident
+ * set. Pure. */
+uint64_t cow_private_bound(uint64_t last_private, uint64_t faults,
+                           uint64_t resident_then, uint64_t resident_now,
+                           uint64_t page_size);
+
+/* Whether that bound calls for a reading: a limit can have been passed, or
+ * strikes are being counted. Pure. */
+int cow_reading_due(const struct cow_limits *limits, const struct cow_history *history,
+                    uint64_t bound);
+
+/* ---- board: shared memory, one slot a worker --------------------------- */
+
+#define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
+#define COW_LAYOUT 1u                   /* change with any struct below */
+#define COW_SLOTS 1024                  /* a board's size; see docs/settings.md */
+#define COW_TICKETS 128                 /* the most that may leave at once */
+
+enum cow_state {
+    COW_FREE = 0,    /* no worker */
+    COW_BOOTING = 1, /* forked, not serving yet */
+    COW_READY = 2,
+    COW_LEAVING = 3, /* finishing its requests, or at its exit handlers */
+};
+
+struct cow_slot {        /* two cache lines, written by its worker alone */
+    uint32_t state;      /* enum cow_state */
+    int32_t pid;         /* 0 while FREE */
+    uint64_t generation; /* how often the slot was filled, from 1 */
+    uint64_t requests;   /* of this generation */
+    uint64_t private_bytes;
+    uint64_t shared_bytes;
+    uint64_t pss;
+    uint64_t rss;
+    uint64_t read_at_ms; /* when private, shared and pss were read */
+    uint64_t seen_at_ms; /* when the watching thread last looked */
+    uint64_t booted_at_ms;
+    uint64_t ready_at_ms;
+    uint64_t ready_private;
+    uint32_t strikes;
+    uint32_t early;
+    uint32_t source; /* enum cow_source */
+    uint32_t reserved[5];
+} __attribute__((aligned(128)));
+
+/* Why a worker was told to go; outlives the slot's generation until the host's
+ * master has logged it. */
+struct cow_end {
+    uint64_t sequence; /* published last; 0: none yet */
+    uint64_t generation;
+    uint64_t private_bytes;
+    uint64_t limit;
+    uint64_t age_ms;
+    uint64_t at_ms;
+    int32_t pid;
+    uint16_t action; /* enum cow_action */
+    uint16_t reason; /* enum cow_reason */
+    uint64_t logged; /* the last sequence that the master logged */
+} __attribute__((aligned(64)));
+
+struct cow_board {
+    uint64_t magic;
+    uint32_t layout;
+    uint32_t slots;
+    int32_t master_pid;
+    uint32_t started; /* a worker has become ready within its limits */
+    uint32_t refused; /* slot whose fresh worker exceeds the soft limit, or 0 */
+    uint32_t warned;  /* one exceeded it later, and that was said */
+    uint64_t interval_ms;
+    /* Who holds the right to leave, in one word so that one exchange takes it:
+     * slot (11 bits), pid (22 bits), the second it was taken (31 bits). */
+    uint64_t tickets[COW_TICKETS];
+    struct cow_slot slot[COW_SLOTS]; /* slot n stands at n - 1 */
+    struct cow_end end[COW_SLOTS];
+};
+
+/* A ticket whose holder is dead and not replaced, or that has been held longer
+ * than this, may be taken by another worker: a worker that died or hangs while
+ * it leaves must not stop all recycling. */
+#define COW_TICKET_DEAD_MS 10000u
+#define COW_TICKET_STUCK_MS 60000u
+
+/* Make a board in anonymous shared memory with mode 0600, mapped here and in
+ * every process forked later. *fd stays open so that another process of the
+ * same user can open it as /proc/PID/fd/N; nothing is left behind on disk. */
+int cow_board_create(struct cow_board **board, int *fd);
+
+/* Map a board of another process, read-only. */
+int cow_board_open(int fd, struct cow_board **board);
+int cow_board_close(struct cow_board *board);
+
+/* Note that the slot's fresh worker exceeds the soft limit; 1 for the first one, which
+ * is to stop the server: gunicorn stumbles over two that do. */
+int cow_board_refuse(struct cow_board *board, uint32_t slot);
+
+/* Begin a generation in `slot` (1 ..): BOOTING, counters at zero. */
+int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid);
+/* The lowest slot that is FREE or whose process is gone; 0 if the board is full. */
+uint32_t cow_slot_find(struct cow_board *board);
+int cow_slot_free(struct cow_board *board, uint32_t slot);
+int cow_slot_get(struct cow_board *board, uint32_t slot, struct cow_slot **out);
+
+/* Take one of `limits->max_recycling` tickets. 1: taken (or held already). */
+int cow_ticket_take(struct cow_board *board, uint32_t slot, pid_t pid,
+                    const struct cow_limits *limits, uint64_t now_ms);
+/* Give back every ticket of the slot: its replacement is ready. */
+void cow_ticket_release(struct cow_board *board, uint32_t slot);
+
+/* Publish why the slot's worker goes. */
+void cow_end_post(struct cow_board *board, uint32_t slot,
+                  const struct cow_verdict *verdict, const struct cow_reading *reading,
+                  uint64_t now_ms);
+/* Write the log line of an end not logged yet into `line`; 0 if there is none.
+ * Only the master calls it, once for each end. */
+size_t cow_end_line(struct cow_board *board, uint32_t slot, char *line, size_t size);
+
+/* ---- watch: the thread that looks while a request runs ------------------ */
+
+struct cow_host {
+    /* Called on the watching thread when the worker may leave: tell the host's
+     * loop to finish the requests in flight. NULL: send `leave_signal` to the
+     * process's main thread. */
+    void (*ask_to_leave)(void);
+    int leave_signal;
+    /* Called on the watching thread after cow_watch_request_exit(). */
+    void (*exit_now)(void);
+    /* The host's own counter of requests, or NULL if it posts to the slot. */
+    const uint64_t *requests;
+};
+
+/* Start the one watching thread of this process, for `slot` of `board`.
+ * The thread blocks all signals, uses its own 64 KiB of stack and no heap. */
+int cow_watch_start(struct cow_board *board, uint32_t slot,
+                    const struct cow_limits *limits, const struct cow_host *host);
+/* Stop and join it. Waits for a reading under way. */
+int cow_watch_stop(void);
+/* Take the reading that growth is counted from, become READY, give back the
+ * slot's ticket. *out is that reading, *exceeds whether it is over max-private.
+ * Called by the main thread of the worker, once. */
+int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds);
+/* Make the watching thread call host->exit_now. Async-signal-safe. */
+void cow_watch_request_exit(void);
+
+uint64_t cow_now_ms(void);
+/* malloc_trim(0): give free pages at the end of the C heap back. */
+int cow_trim(void);
+
+/* ---- what the uWSGI plugin gets, as one address ------------------------ */
+
+struct cow_api {
+    uint32_t layout; /* COW_LAYOUT of the extension: compare before use */
+    uint32_t size;   /* sizeof(struct cow_api) */
+    struct cow_board *board;
+    size_t (*end_line)(struct cow_board *, uint32_t, char *, size_t);
+    int (*slot_free)(struct cow_board *, uint32_t);
+    void (*request_exit)(void);
+};
+
+void cow_api_fill(struct cow_board *board, struct cow_api *api);
+
+#endif

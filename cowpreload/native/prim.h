@@ -1,0 +1,39 @@
+/* The layer of system calls. Every function gives 0 or errno. */
+#ifndef COW_PRIM_H
+#define COW_PRIM_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Read a whole small file into `buffer`; *length is what was read. */
+int cow_prim_slurp(const char *path, char *buffer, size_t size, size_t *length);
+/* Open, then hand out piece after piece: for files too long for a buffer. */
+int cow_prim_open(const char *path, int *fd);
+int cow_prim_read(int fd, char *buffer, size_t size, size_t *length);
+void cow_prim_close(int fd);
+
+int cow_prim_shared(const char *name, size_t size, int *fd, void **address);
+int cow_prim_map(int fd, size_t size, void **address);
+int cow_prim_unmap(void *address, size_t size);
+
+/* Whether a process (or its zombie) exists. */
+int cow_prim_alive(pid_t pid);
+/* A signal for the main thread, not for whichever thread takes it first. */
+int cow_prim_signal_main(int signal);
+void cow_prim_kill_self(void);
+void cow_prim_thread_name(const char *name);
+
+/* Minor and major faults of the process, all threads. */
+uint64_t cow_prim_faults(void);
+/* CPU time of the calling thread, nanoseconds. */
+uint64_t cow_prim_thread_cpu_ns(void);
+uint64_t cow_prim_page_size(void);
+
+int cow_prim_event(int *fd);
+void cow_prim_event_post(int fd);
+/* Wait until the event is posted or `until_ms` is reached; 1: posted. */
+int cow_prim_event_wait(int fd, uint64_t until_ms);
+
+#endif

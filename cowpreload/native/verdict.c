@@ -1,0 +1,81 @@
+/*
+ * When is a worker recycled? Here, and nowhere else: both hosts and the tests
+ * call this file with readings, live or recorded.
+ *
+ * Must not look at a clock, a process or the board: pure functions only.
+ */
+#include "cow.h"
+
+/* A fresh worker over its limit would be recycled for ever, so that even a
+ * min-lifetime of 0 is spared this long before the first doubling. */
+#define BACKOFF_BASE_MS 10000u
+/* Doubling stops here: an operator who raises the limit by a reload should not
+ * wait for days. */
+#define BACKOFF_CAP_MS 3600000u
+
+uint64_t cow_spared_ms(const struct cow_limits *limits,
+                       const struct cow_history *history) {
+    uint64_t spared = limits->min_lifetime_ms;
+    if (limits->max_private && history->ready_private > limits->max_private &&
+        spared < BACKOFF_BASE_MS)
+        spared = BACKOFF_BASE_MS;
+    uint64_t cap = spared > BACKOFF_CAP_MS ? spared : BACKOFF_CAP_MS;
+    for (uint32_t i = 0; i < history->early && spared && spared < cap; i++) spared *= 2;
+    return spared > cap ? cap : spared;
+}
+
+void cow_judge(const struct cow_limits *limits, const struct cow_history *history,
+               const struct cow_reading *reading, uint64_t now_ms,
+               struct cow_verdict *out) {
+    uint64_t private_bytes = reading->private_bytes;
+    *out = (struct cow_verdict){.action = COW_KEEP, .early = history->early};
+
+    if (limits->max_private_hard && private_bytes > limits->max_private_hard) {
+        out->action = COW_KILL;
+        out->reason = COW_REASON_HARD;
+        out->limit = limits->max_private_hard;
+        return;
+    }
+    if (!history->ready_at_ms) return;
+
+    uint64_t grown = history->ready_private + limits->max_growth;
+    if (limits->max_private && private_bytes > limits->max_private) {
+        out->reason = COW_REASON_PRIVATE;
+        out->limit = limits->max_private;
+    } else if (limits->max_growth && private_bytes > grown) {
+        out->reason = COW_REASON_GROWTH;
+        out->limit = grown;
+    } else {
+        return;
+    }
+
+    out->strikes = history->strikes + 1;
+    out->over_since_ms = history->strikes ? history->over_since_ms : now_ms;
+    if (out->strikes < limits->strikes) return;
+
+    uint64_t spared_until = history->ready_at_ms + cow_spared_ms(limits, history);
+    int early = out->over_since_ms <= spared_until;
+    uint64_t from = early ? spared_until : out->over_since_ms;
+    if (now_ms < from + history->jitter_ms) return;
+
+    out->action = COW_RECYCLE;
+    /* Over the limit as soon as that was allowed to matter: the limit is too
+     * close to what a worker needs, so the next generation is spared longer. */
+    out->early = early ? history->early + 1 : 0;
+}
+
+uint64_t cow_private_bound(uint64_t last_private, uint64_t faults,
+                           uint64_t resident_then, uint64_t resident_now,
+                           uint64_t page_size) {
+    uint64_t grown = resident_now > resident_then ? resident_now - resident_then : 0;
+    return last_private + faults * page_size + grown;
+}
+
+int cow_reading_due(const struct cow_limits *limits, const struct cow_history *history,
+                    uint64_t bound) {
+    if (history->strikes) return 1;
+    if (limits->max_private_hard && bound > limits->max_private_hard) return 1;
+    if (!history->ready_at_ms) return 0;
+    if (limits->max_private && bound > limits->max_private) return 1;
+    return limits->max_growth && bound > history->ready_private + limits->max_growth;
+}

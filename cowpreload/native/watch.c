@@ -1,0 +1,253 @@
+/*
+ * The watching thread of a worker: reading -> verdict -> board, again and again,
+ * while a request runs or hangs.
+ *
+ * Takes  a slot, limits and a host's way to say "leave"; see cow_watch_start().
+ * Gives  readings on the board; at most one end with its reason.
+ * Must not touch Python, a heap, or a lock, except in the host's exit_now().
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cow.h"
+#include "prim.h"
+
+#define STACK_SIZE (64 * 1024)
+
+/* A reading that no limit calls for keeps the board fresh. It costs 20 ms a GiB,
+ * so it is taken as rarely as keeps one thread below 1/2000 of a core (eight
+ * workers below 0.5 %), but never more rarely than this. */
+#define FRESH_SHARE 2000u
+#define FRESH_CAP_MS 30000u
+
+static struct {
+    struct cow_board *board;
+    struct cow_slot *slot;
+    uint32_t number;
+    pid_t pid; /* a child of the worker inherits this struct, not the thread */
+    int event; /* posted to stop the thread or to make it exit the process */
+    pthread_t thread;
+    struct cow_limits limits;
+    struct cow_host host;
+    /* What cow_watch_ready() hands over, published by `ready`. */
+    struct cow_reading ready_reading;
+    uint64_t ready_faults;
+    uint64_t ready_resident;
+    uint64_t jitter_ms;
+    uint32_t ready;
+    uint32_t stop;
+    uint32_t exit;
+} watch;
+
+#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
+
+/* What one thread knows between two looks; on its own stack. */
+struct memory {
+    struct cow_history history;
+    uint64_t private_bytes; /* of the last reading */
+    uint64_t faults;        /* counted just before it */
+    uint64_t resident;
+    uint64_t fresh_at_ms; /* when the next one is due whatever the limits say */
+    uint32_t taken;       /* there is a last reading */
+    uint32_t blind;       /* none can be taken: the host has said so */
+};
+
+static void post_reading(const struct cow_reading *reading) {
+    struct cow_slot *slot = watch.slot;
+    STORE(slot->private_bytes, reading->private_bytes);
+    STORE(slot->shared_bytes, reading->shared_bytes);
+    STORE(slot->pss, reading->pss);
+    STORE(slot->rss, reading->rss);
+    STORE(slot->source, reading->source);
+    STORE(slot->read_at_ms, reading->at_ms);
+}
+
+static void become_ready(struct memory *memory) {
+    struct cow_slot *slot = watch.slot;
+    memory->history.ready_at_ms = slot->ready_at_ms;
+    memory->history.ready_private = watch.ready_reading.private_bytes;
+    memory->history.jitter_ms = watch.jitter_ms;
+    memory->history.early = slot->early;
+    memory->private_bytes = watch.ready_reading.private_bytes;
+    memory->faults = watch.ready_faults;
+    memory->resident = watch.ready_resident;
+    memory->taken = watch.ready_reading.source != COW_SOURCE_NONE;
+}
+
+/* Take a reading if one is due; 1 if *reading is new. */
+static int look(struct memory *memory, uint64_t now_ms, struct cow_reading *reading) {
+    uint64_t resident, faults = cow_prim_faults();
+    if (cow_resident(&resident) != COW_OK) resident = memory->resident;
+    STORE(watch.slot->rss, resident);
+    if (memory->blind) return 0;
+
+    uint64_t bound =
+        memory->taken
+            ? cow_private_bound(memory->private_bytes, faults - memory->faults,
+                                memory->resident, resident, cow_prim_page_size())
+            : UINT64_MAX;
+    if (memory->taken && now_ms < memory->fresh_at_ms &&
+        !cow_reading_due(&watch.limits, &memory->history, bound))
+        return 0;
+
+    uint64_t cost_ns = cow_prim_thread_cpu_ns();
+    if (cow_reading_take(0, reading) != COW_OK) {
+        memory->blind = 1;
+        return 0;
+    }
+    cost_ns = cow_prim_thread_cpu_ns() - cost_ns;
+    uint64_t fresh_ms = cost_ns * FRESH_SHARE / 1000000u;
+    memory->fresh_at_ms = now_ms + (fresh_ms < FRESH_CAP_MS ? fresh_ms : FRESH_CAP_MS);
+    memory->private_bytes = reading->private_bytes;
+    memory->faults = faults;
+    memory->resident = resident;
+    memory->taken = 1;
+    post_reading(reading);
+    return 1;
+}
+
+static void ask_to_leave(void) {
+    if (watch.host.ask_to_leave)
+        watch.host.ask_to_leave();
+    else
+        (void)cow_prim_signal_main(watch.host.leave_signal);
+}
+
+static void act(struct memory *memory, const struct cow_reading *reading,
+                uint64_t now_ms) {
+    struct cow_verdict verdict;
+    struct cow_slot *slot = watch.slot;
+    cow_judge(&watch.limits, &memory->history, reading, now_ms, &verdict);
+    memory->history.strikes = verdict.strikes;
+    memory->history.over_since_ms = verdict.over_since_ms;
+    STORE(slot->strikes, verdict.strikes);
+
+    if (verdict.action == COW_KILL) {
+        cow_end_post(watch.board, watch.number, &verdict, reading, now_ms);
+        cow_prim_kill_self();
+    } else if (verdict.action == COW_RECYCLE && LOAD(slot->state) == COW_READY &&
+               cow_ticket_take(watch.board, watch.number, watch.pid, &watch.limits,
+                               now_ms)) {
+        STORE(slot->early, verdict.early);
+        STORE(slot->state, COW_LEAVING);
+        cow_end_post(watch.board, watch.number, &verdict, reading, now_ms);
+        ask_to_leave();
+    }
+}
+
+static void *run(void *unused) {
+    struct memory memory = {0};
+    struct cow_slot *slot = watch.slot;
+    uint64_t next_ms = cow_now_ms();
+    (void)unused;
+    cow_prim_thread_name("cow-watch");
+
+    while (!LOAD(watch.stop)) {
+        if (LOAD(watch.exit)) {
+            if (watch.host.exit_now) watch.host.exit_now();
+            STORE(watch.exit, 0);
+        }
+        uint64_t now_ms = cow_now_ms();
+        if (now_ms >= next_ms) {
+            struct cow_reading reading;
+            if (!memory.history.ready_at_ms && LOAD(watch.ready)) become_ready(&memory);
+            if (watch.host.requests) STORE(slot->requests, *watch.host.requests);
+            if (look(&memory, now_ms, &reading)) act(&memory, &reading, now_ms);
+            /* A host's loop may have been between its look at the flag and its
+             * wait when it was asked: ask again until it has gone. A signal is
+             * sent once, it would kill a worker at its exit handlers. */
+            if (watch.host.ask_to_leave && LOAD(slot->state) == COW_LEAVING)
+                watch.host.ask_to_leave();
+            /* It outlived the time it was spared without passing a limit. */
+            if (memory.history.early && !memory.history.strikes &&
+                now_ms > memory.history.ready_at_ms +
+                             cow_spared_ms(&watch.limits, &memory.history)) {
+                memory.history.early = 0;
+                STORE(slot->early, 0);
+            }
+            STORE(slot->seen_at_ms, now_ms);
+            next_ms = now_ms + watch.limits.interval_ms;
+        }
+        (void)cow_prim_event_wait(watch.event, next_ms);
+    }
+    return NULL;
+}
+
+int cow_watch_start(struct cow_board *board, uint32_t slot,
+                    const struct cow_limits *limits, const struct cow_host *host) {
+    struct cow_slot *at;
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    if (watch.pid == getpid()) return COW_ERUNNING;
+    if (cow_slot_get(board, slot, &at)) return COW_ESLOT;
+    memset(&watch, 0, sizeof watch); /* what a parent of this process left */
+    watch.board = board;
+    watch.number = slot;
+    watch.slot = at;
+    watch.limits = *limits;
+    watch.host = *host;
+    if (cow_prim_event(&watch.event)) return COW_ESYSTEM;
+    watch.pid = getpid();
+
+    size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_attr_init(&attributes);
+    if (!error) {
+        (void)pthread_attr_setstacksize(&attributes,
+                                        least > STACK_SIZE ? least : STACK_SIZE);
+        error = pthread_create(&watch.thread, &attributes, run, NULL);
+        (void)pthread_attr_destroy(&attributes);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        cow_prim_close(watch.event);
+        watch.pid = 0;
+        return COW_ETHREAD;
+    }
+    return COW_OK;
+}
+
+int cow_watch_stop(void) {
+    if (watch.pid != getpid()) return COW_ESTOPPED;
+    STORE(watch.stop, 1);
+    cow_prim_event_post(watch.event);
+    (void)pthread_join(watch.thread, NULL);
+    cow_prim_close(watch.event);
+    watch.pid = 0;
+    return COW_OK;
+}
+
+int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds) {
+    struct cow_slot *slot = watch.slot;
+    memset(out, 0, sizeof *out);
+    *exceeds = 0;
+    if (watch.pid != getpid()) return COW_ESTOPPED;
+    watch.ready_faults = cow_prim_faults();
+    if (cow_resident(&watch.ready_resident)) watch.ready_resident = 0;
+    int code = cow_reading_take(0, out);
+    if (code == COW_OK) {
+        post_reading(out);
+        *exceeds =
+            watch.limits.max_private && out->private_bytes > watch.limits.max_private;
+    }
+    watch.ready_reading = *out;
+    watch.jitter_ms = jitter_ms;
+    STORE(slot->ready_private, out->private_bytes);
+    STORE(slot->ready_at_ms, cow_now_ms());
+    STORE(slot->state, COW_READY);
+    STORE(watch.ready, 1);
+    cow_ticket_release(watch.board, watch.number);
+    return code;
+}
+
+void cow_watch_request_exit(void) {
+    STORE(watch.exit, 1);
+    cow_prim_event_post(watch.event);
+}

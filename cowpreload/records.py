@@ -1,0 +1,146 @@
+"""What the stages hand to each other: frozen records, sizes in bytes, times in seconds.
+
+Must not import a stage, read a clock or print.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from cowpreload.units import MIB
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One sample of a process's memory; what the kernel counts, in bytes."""
+
+    private: int
+    shared: int
+    pss: int
+    rss: int
+
+
+class Action(Enum):
+    """What is to become of a worker."""
+
+    KEEP = "keep"
+    RECYCLE = "recycle"
+    KILL = "kill"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The settings that a verdict is made from; 0 is a limit that is not set.
+
+    Attributes:
+        max_private, max_private_hard, max_growth: bytes.
+        min_lifetime, interval: seconds.
+        strikes: readings in a row over a soft limit.
+        max_recycling: workers that may leave at once.
+    """
+
+    max_private: int = 0
+    max_private_hard: int = 0
+    max_growth: int = 0
+    min_lifetime: float = 10.0
+    interval: float = 1.0
+    strikes: int = 3
+    max_recycling: int = 1
+
+
+@dataclass(frozen=True)
+class History:
+    """What a verdict knows of a worker; times in seconds of the monotonic clock."""
+
+    ready_at: float = 0.0
+    ready_private: int = 0
+    jitter: float = 0.0
+    over_since: float = 0.0
+    strikes: int = 0
+    early: int = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Keep, recycle or kill, with the limit (bytes) that is passed, if any."""
+
+    action: Action
+    reason: str
+    limit: int
+    strikes: int
+    over_since: float
+    early: int
+
+
+@dataclass(frozen=True)
+class SlotView:
+    """A slot of the board as a reader sees it; sizes in bytes, ages in seconds."""
+
+    slot: int
+    state: str
+    generation: int
+    pid: int
+    requests: int
+    private: int
+    shared: int
+    pss: int
+    rss: int
+    age: float
+    read_age: float
+    strikes: int
+
+
+@dataclass(frozen=True)
+class WarmupReport:
+    """What was requested in the master before the fork."""
+
+    requests: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that does not survive a fork: what it is, where, what to do."""
+
+    what: str
+    where: str
+    advice: str
+
+    def line(self) -> str:
+        """One log line, without a newline."""
+        return f"cow: fork-safety {self.what} {self.where}: {self.advice}"
+
+
+@dataclass(frozen=True)
+class FreezeReport:
+    """What the freeze found and left.
+
+    Attributes:
+        objects: containers in the permanent generation.
+        collected: unreachable objects that the collection freed.
+        seconds: the whole stage.
+    """
+
+    objects: int
+    collected: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class PreloadReport:
+    """The sum of the stages before the fork, for one log line."""
+
+    objects: int
+    heap: int
+    warmup_requests: int
+    findings: int
+    seconds: float
+
+    def line(self) -> str:
+        """One log line, without a newline."""
+        return (
+            f"cow: preload objects={self.objects} heap={self.heap // MIB}MiB "
+            f"warmup-requests={self.warmup_requests} findings={self.findings} "
+            f"seconds={self.seconds:.2f}"
+        )

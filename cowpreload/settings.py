@@ -1,0 +1,259 @@
+"""Every setting, declared once.
+
+Takes raw texts from a host (command line, configuration file, ini, environment);
+gives a frozen `Settings` or one SettingsError with all faults. The gunicorn
+options, the uWSGI option table, the environment names, docs/settings.md and the
+checks all derive from the fields below. Only this module reads COW_* variables.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, cast
+
+from cowpreload.errors import SettingsError
+from cowpreload.kinds import (
+    CHOICE,
+    COUNT,
+    PATHS,
+    SECONDS,
+    SIZE,
+    TEXT,
+    Declared,
+    Kind,
+    RawValue,
+)
+from cowpreload.records import Limits
+from cowpreload.units import format_size
+
+
+def _setting(
+    kind: Kind,
+    default: Any,
+    help: str,
+    *,
+    why: str,
+    minimum: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    return field(
+        default=default,
+        metadata={
+            "kind": kind,
+            "help": help,
+            "why": why,
+            "minimum": minimum,
+            "choices": choices,
+        },
+    )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The effective settings; sizes in bytes, durations in seconds, None is unset."""
+
+    max_private: int | None = _setting(
+        SIZE,
+        None,
+        "recycle a worker whose private memory passes this, after its requests",
+        why="only the operator knows what a worker may cost",
+    )
+    max_private_hard: int | None = _setting(
+        SIZE,
+        None,
+        "kill a worker whose private memory passes this, even in a request",
+        why="as above; for the request that would take the machine down",
+    )
+    max_growth: int | None = _setting(
+        SIZE,
+        None,
+        "recycle a worker that grew this far over its reading when it became ready",
+        why="as above; for sites whose workers differ in size",
+    )
+    strikes: int = _setting(
+        COUNT,
+        3,
+        "readings in a row over a soft limit before it acts",
+        why="one large request is no leak; GitLab's watchdog waits for five",
+        minimum=1,
+    )
+    min_lifetime: float = _setting(
+        SECONDS,
+        10.0,
+        "spare a worker this long after it became ready; doubles while in vain",
+        why="what uWSGI gives its own reload limits",
+        minimum=0,
+    )
+    jitter: float = _setting(
+        SECONDS,
+        3.0,
+        "most that a worker's recycling is delayed, at random",
+        why="workers born together reach a limit together",
+        minimum=0,
+    )
+    max_recycling: int | None = _setting(
+        COUNT,
+        None,
+        "workers that may leave at once; unset: a tenth of them, at least one",
+        why="capacity drops by at most a tenth",
+        minimum=1,
+    )
+    check_interval: float = _setting(
+        SECONDS,
+        1.0,
+        "time between two looks at a worker's memory",
+        why="a hung worker can take a GiB a second; a look costs 0.02 ms",
+        minimum=0.05,
+    )
+    warmup: tuple[str, ...] = _setting(
+        PATHS,
+        (),
+        "path to request in the master before the fork; repeatable",
+        why="only the operator knows which pages are safe to request",
+    )
+    warmup_repeat: int = _setting(
+        COUNT,
+        8,
+        "how often each warm-up path is requested",
+        why="measured: docs/measurements.md, how many warm-up requests",
+        minimum=1,
+    )
+    warmup_host: str | None = _setting(
+        TEXT,
+        None,
+        "Host header of warm-up requests; unset: one that Django accepts",
+        why="a refused host warms an error page",
+    )
+    fork_safety: str = _setting(
+        CHOICE,
+        "warn",
+        "report what does not survive the fork; strict: refuse to start",
+        why="a site that works today must not stop to start",
+        choices=("warn", "strict", "off"),
+    )
+    gc: str = _setting(
+        CHOICE,
+        "on",
+        "cyclic collector in workers; off: set_threshold(0)",
+        why="it skips the frozen heap; without it, cycles grow until a limit acts",
+        choices=("on", "off"),
+    )
+    loading_gc: str = _setting(
+        CHOICE,
+        "on",
+        "cyclic collector while the application is loaded",
+        why="measured: docs/measurements.md, collecting while loading",
+        choices=("on", "off"),
+    )
+    freeze: str = _setting(
+        CHOICE,
+        "on",
+        "collect and freeze the loaded heap before the fork",
+        why="off is there for comparison only",
+        choices=("on", "off"),
+    )
+    exit: str = _setting(
+        CHOICE,
+        "fast",
+        "fast: exit handlers, flush, os._exit; normal: the whole finalization",
+        why="finalization writes to the shared heap: docs/measurements.md, leaving",
+        choices=("fast", "normal"),
+    )
+
+    def limits(self, workers: int) -> Limits:
+        """The part that a verdict is made from, for a server of `workers`."""
+        return Limits(
+            max_private=self.max_private or 0,
+            max_private_hard=self.max_private_hard or 0,
+            max_growth=self.max_growth or 0,
+            min_lifetime=self.min_lifetime,
+            interval=self.check_interval,
+            strikes=self.strikes,
+            max_recycling=self.max_recycling or max(1, workers // 10),
+        )
+
+    def line(self) -> str:
+        """The effective settings as one log line, without a newline."""
+        shown = []
+        for declared in DECLARED:
+            value = getattr(self, declared.attribute)
+            shown.append(f"{declared.key}={declared.show(value)}")
+        return "cow: settings " + " ".join(shown)
+
+
+def _declare() -> tuple[Declared, ...]:
+    return tuple(
+        Declared(attribute=each.name, default=each.default, **each.metadata)
+        for each in fields(Settings)
+    )
+
+
+DECLARED: Final = _declare()
+BY_VARIABLE: Final = {declared.variable: declared for declared in DECLARED}
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """` Did you mean x?`, or nothing if no name is near."""
+    matches = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {matches[0]}?" if matches else f"known: {', '.join(known)}"
+
+
+def unknown_faults(names: Sequence[str], *, ini: bool) -> list[str]:
+    """A fault for each name with our prefix that is no setting of ours."""
+    known = [each.option if ini else each.variable for each in DECLARED]
+    prefix = "cow-" if ini else "cow_"
+    return [
+        f"{name}: no such setting; {nearest(name, known)}"
+        for name in names
+        if name.startswith(prefix) and name not in known
+    ]
+
+
+def read(
+    given: Mapping[str, RawValue],
+    environ: Mapping[str, str] | None = None,
+    faults: Sequence[str] = (),
+) -> Settings:
+    """Make Settings of what a host was given.
+
+    Args:
+        given: raw values by attribute name (`max_private`); None is unset.
+        environ: where COW_* is looked up for what is not given; os.environ.
+        faults: what the host found itself, to be reported along.
+
+    Raises:
+        SettingsError: with every fault.
+    """
+    environ = os.environ if environ is None else environ
+    found = list(faults)
+    values: dict[str, Any] = {}
+    for declared in DECLARED:
+        raw = given.get(declared.attribute)
+        name = declared.key
+        if raw is None and declared.environment in environ:
+            raw, name = environ[declared.environment], declared.environment
+        if raw is None:
+            continue
+        parsed = []
+        for text in declared.texts(raw):
+            try:
+                parsed.append(declared.parse(text))
+            except ValueError as error:
+                found.append(f"{name}={text}: {error}")
+        if parsed:
+            values[declared.attribute] = (
+                tuple(parsed) if declared.repeatable else parsed[-1]
+            )
+    soft = cast("int | None", values.get("max_private"))
+    hard = cast("int | None", values.get("max_private_hard"))
+    if soft and hard and soft > hard:
+        found.append(
+            f"max-private={format_size(soft)}: above max-private-hard="
+            f"{format_size(hard)}; a soft limit must be the lower one"
+        )
+    if found:
+        raise SettingsError(found)
+    return Settings(**values)

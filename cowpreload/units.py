@@ -1,0 +1,40 @@
+"""Sizes and durations as operators write them, both ways. Pure."""
+
+from __future__ import annotations
+
+import re
+
+MIB = 1024 * 1024
+
+_FACTORS = {"": 1, "K": 1024, "M": MIB, "G": 1024 * MIB, "T": 1024 * 1024 * MIB}
+# "200M", "200MB" and "200MiB" all mean 1024-based units, as in gunicorn, uWSGI,
+# systemd and the kernel; nobody means a decimal megabyte of memory.
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+
+
+def parse_size(text: str) -> int:
+    """Give the bytes that `text` ("200M", "1.5G", "4096") names.
+
+    Raises:
+        ValueError: it is no size, or not above zero.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise ValueError("is no size; write a number with K, M, G or T, as in 200M")
+    size = int(float(match[1]) * _FACTORS[match[2].upper()])
+    if size <= 0:
+        raise ValueError("must be above zero; leave the setting out for no limit")
+    return size
+
+
+def format_size(size: int) -> str:
+    """Write bytes as whole MiB, rounded down as the C core does: `131MiB`.
+
+    Below one MiB as KiB: a limit of `0MiB` would not explain itself.
+    """
+    return f"{size // MIB}MiB" if size >= MIB else f"{size // 1024}KiB"
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a duration without a useless fraction: `10s`, `0.5s`."""
+    return f"{seconds:g}s"

@@ -1,0 +1,142 @@
+"""Watch: the Python side of a worker's native watching thread.
+
+A host calls `start` after the fork and `ready` before the first request; from then
+on readings, verdict and recycling need no Python. An application asks `worker()`.
+The readings themselves are native/watch.c.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass
+
+from cowpreload import _core
+from cowpreload._core import check, ffi, lib
+from cowpreload.board import Board
+from cowpreload.errors import NativeError
+from cowpreload.records import Limits, Reading, SlotView
+
+
+@dataclass(frozen=True)
+class Host:
+    """How the watching thread reaches its host; addresses are of C functions.
+
+    Attributes:
+        leave_signal: sent to the main thread when the worker may leave.
+        ask_to_leave: called instead of the signal, if not 0.
+        exit_now: called when the host asked for an immediate exit, if not 0.
+        requests: address of the host's request counter (uint64), or 0.
+    """
+
+    leave_signal: int = 0
+    ask_to_leave: int = 0
+    exit_now: int = 0
+    requests: int = 0
+
+
+class Watch:
+    """The watching thread of this worker, and its slot."""
+
+    def __init__(self, board: Board, slot: int, limits: Limits, host: Host) -> None:
+        self._board = board
+        self.slot = slot
+        self._limits = _core.limits_struct(limits)
+        self._host = ffi.new(
+            "struct cow_host *",
+            {
+                "leave_signal": host.leave_signal,
+                "ask_to_leave": ffi.cast("void (*)(void)", host.ask_to_leave),
+                "exit_now": ffi.cast("void (*)(void)", host.exit_now),
+                "requests": ffi.cast("const uint64_t *", host.requests),
+            },
+        )
+        self._jitter_ms = 0
+        self._pid = os.getpid()
+        self._row = board.raw.slot[slot - 1]
+        self._row.pid = self._pid
+        check(lib.cow_watch_start(board.raw, slot, self._limits, self._host))
+
+    def ready(self, jitter: float) -> tuple[Reading | None, bool]:
+        """Take the reading that growth is counted from; the worker may serve.
+
+        Args:
+            jitter: most seconds of this worker's own random delay.
+
+        Returns:
+            The reading (None: memory cannot be read, no limit will act) and
+            whether it is over max-private already.
+        """
+        raw, exceeds = ffi.new("struct cow_reading *"), ffi.new("int *")
+        delay = random.SystemRandom().uniform(0, jitter)
+        code = lib.cow_watch_ready(round(delay * 1000), raw, exceeds)
+        if code != lib.COW_OK:
+            return None, False
+        if not exceeds[0]:
+            self._board.raw.started = 1
+        reading = Reading(raw.private_bytes, raw.shared_bytes, raw.pss, raw.rss)
+        return reading, bool(exceeds[0])
+
+    def exceeds_at_start(self) -> bool:
+        """Whether this worker is the one to stop the server for its limit.
+
+        Called by a fresh worker that is over max-private; False once any worker of
+        the server became ready within it.
+        """
+        shared = self._board.raw
+        return not shared.started and bool(lib.cow_board_refuse(shared, self.slot))
+
+    def warns(self) -> bool:
+        """Whether this worker is the one to warn of a limit exceeded later."""
+        shared = self._board.raw
+        if shared.refused or shared.warned:
+            return False
+        shared.warned = 1
+        return True
+
+    def count(self, requests: int) -> None:
+        """Post the number of requests of this generation."""
+        self._row.requests = requests
+
+    def leaving(self) -> None:
+        """Post that the worker is at its exit handlers, whoever sent it there."""
+        self._row.state = _core.LEAVING
+
+    def view(self) -> SlotView:
+        """This worker's slot, with a reading taken now."""
+        try:
+            reading = _core.take_reading()
+        except NativeError:
+            return self._board.view(self.slot)
+        row = self._row
+        row.private_bytes, row.shared_bytes = reading.private, reading.shared
+        row.pss, row.rss = reading.pss, reading.rss
+        row.read_at_ms = lib.cow_now_ms()
+        return self._board.view(self.slot)
+
+
+_watch: Watch | None = None
+
+
+def start(board: Board, slot: int, limits: Limits, host: Host) -> Watch:
+    """Start watching this process as the worker of `slot`; NativeError if it cannot.
+
+    From 3.12 on, an `os.fork()` of the application's own gives a DeprecationWarning
+    in a process with a second thread, ours too. Stopping ours around the fork was
+    tried: 3.13 counts after its at-fork callbacks, when it must run again. It holds
+    no lock, so that the fork is as safe as before.
+    """
+    global _watch
+    _watch = Watch(board, slot, limits, host)
+    return _watch
+
+
+def worker() -> SlotView | None:
+    """The worker that this process is: slot, generation, pid, requests, and its
+
+    private, shared, pss and rss in bytes, read now (about 20 ms a GiB). None in the
+    master, in a child of a worker and outside a server of ours.
+    """
+    if _watch is None or os.getpid() != _watch._pid:
+        return None
+    return _watch.view()

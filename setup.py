@@ -1,0 +1,69 @@
+"""Build the native core, the start-up files, and put plugin/ into the wheel.
+
+Metadata is in pyproject.toml. What is here is what setuptools has no words for.
+"""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from setuptools.command.editable_wheel import editable_wheel
+
+ROOT = Path(__file__).parent
+STARTUP = ROOT / "cowpreload" / "startup.py"
+
+
+def startup_line() -> str:
+    """The code of startup.py as one import line of a .pth file.
+
+    In a .pth nothing of ours has to be imported, so that a damaged installation
+    cannot break an interpreter start.
+    """
+    tree = ast.parse(STARTUP.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef) and ast.get_docstring(node):
+            del node.body[0]
+    return f"import sys; exec({ast.unparse(tree)!r}, {{}})\n"
+
+
+def write_startup_files(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "cowpreload.pth").write_text(startup_line())
+    (directory / "cowpreload.start").write_text("cowpreload.startup:install\n")
+
+
+class BuildPy(build_py):
+    """Add the start-up files and the sources of the uWSGI plugin."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return  # BuildEditable puts them beside its own .pth
+        library = Path(self.build_lib)
+        write_startup_files(library)
+        shutil.copytree(
+            ROOT / "plugin",
+            library / "cowpreload" / "plugin",
+            ignore=shutil.ignore_patterns("*.so", "__pycache__", "README.md"),
+            dirs_exist_ok=True,
+        )
+
+
+class BuildEditable(editable_wheel):
+    """The same start-up files for `pip install --editable`."""
+
+    def _run_build_commands(self, dist_name, unpacked_wheel, build_lib, tmp_dir):  # type: ignore[no-untyped-def]
+        write_startup_files(Path(unpacked_wheel))
+        return super()._run_build_commands(
+            dist_name, unpacked_wheel, build_lib, tmp_dir
+        )
+
+
+setup(
+    cffi_modules=["cowpreload/native/build.py:ffi"],
+    cmdclass={"build_py": BuildPy, "editable_wheel": BuildEditable},
+)

@@ -1,0 +1,65 @@
+"""The tree shows the way of the data: imports point one way only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent.parent / "cowpreload"
+BASE = {
+    "_version",
+    "errors",
+    "units",
+    "kinds",
+    "records",
+    "settings",
+    "_core",
+    "native",
+}
+STAGES = {"warmup", "closing", "audit", "freeze", "watch", "board", "leave"}
+COMPOSE = {"hosts", "cli", "bench"}
+MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
+
+
+def imports(path: Path) -> set[str]:
+    """First part below cowpreload of all that a module imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "cowpreload"
+        ):
+            parts = (node.module or "").split(".")
+            found |= (
+                {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+            )
+    return found
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_imports_follow_the_way_of_the_data(path: Path) -> None:
+    own, used = part(path), imports(path)
+    if own in BASE:
+        assert used <= BASE
+    elif own in STAGES:
+        allowed = BASE | ({"board"} if own == "watch" else set())
+        assert used <= allowed
+    elif own == "report":
+        assert used <= {"records", "units"}
+    if own not in COMPOSE and own != "__main__":
+        assert not used & (COMPOSE - {own} if own != "startup" else {"cli", "bench"})
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_no_file_is_too_long_and_all_say_what_they_are(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 300
+    assert ast.get_docstring(ast.parse(text))
+
+
+def test_one_module_imports_the_extension() -> None:
+    users = [path.name for path in MODULES if "native._cow import" in path.read_text()]
+    assert users == ["_core.py"]

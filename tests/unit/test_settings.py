@@ -1,0 +1,109 @@
+"""Settings: one declaration, every fault at once."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cowpreload.cli.settings import table
+from cowpreload.errors import SettingsError
+from cowpreload.settings import DECLARED, Settings, read, unknown_faults
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def refused(**given: Any) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        read(given, environ={})
+    return list(caught.value.faults)
+
+
+def test_every_default_passes_its_own_check() -> None:
+    given = {
+        each.attribute: each.kind.show(each.default)
+        for each in DECLARED
+        if each.default not in (None, ())
+    }
+    assert read(given, environ={}) == Settings()
+
+
+@pytest.mark.parametrize("text", ["200X", "-1", ""])
+def test_a_limit_that_is_no_size_is_refused(text: str) -> None:
+    (fault,) = refused(max_private=text)
+    assert fault.startswith(f"max-private={text}: ")
+    assert "; " in fault
+
+
+def test_a_soft_limit_above_the_hard_one_is_refused() -> None:
+    (fault,) = refused(max_private="300M", max_private_hard="200M")
+    assert "max-private=300MiB: above max-private-hard=200MiB" in fault
+
+
+@pytest.mark.parametrize(
+    ("given", "start"),
+    [
+        ({"check_interval": "0"}, "check-interval=0: is too low"),
+        ({"check_interval": "nan"}, "check-interval=nan: is no number"),
+        ({"warmup": ["shop"]}, "warmup=shop: does not begin with a slash"),
+        ({"strikes": "0"}, "strikes=0: is too low"),
+        ({"strikes": "many"}, "strikes=many: is no whole number"),
+        ({"exit": "slow"}, "exit=slow: is not known; write fast or normal"),
+        ({"max_recycling": 0}, "max-recycling=0: is too low"),
+        ({"min_lifetime": "-3"}, "min-lifetime=-3: is too low"),
+    ],
+)
+def test_a_bad_value_is_refused(given: dict[str, Any], start: str) -> None:
+    (fault,) = refused(**given)
+    assert fault.startswith(start)
+
+
+def test_all_faults_are_listed_at_once() -> None:
+    faults = refused(max_private="x", strikes="y", warmup=["z"])
+    assert len(faults) == 3
+
+
+def test_an_unknown_name_is_shown_its_nearest() -> None:
+    (fault,) = unknown_faults(["cow_max_privat", "bind"], ini=False)
+    assert fault == "cow_max_privat: no such setting; did you mean cow_max_private?"
+    (fault,) = unknown_faults(["cow-strike"], ini=True)
+    assert fault.endswith("did you mean cow-strikes?")
+
+
+def test_a_file_may_hold_numbers_lists_and_booleans() -> None:
+    settings = read({"strikes": 5, "warmup": ["/a", "/b"], "gc": False}, environ={})
+    assert (settings.strikes, settings.warmup, settings.gc) == (5, ("/a", "/b"), "off")
+
+
+def test_the_environment_gives_what_is_not_given() -> None:
+    environ = {"COW_MAX_PRIVATE": "200M", "COW_WARMUP": "/a,/b", "COW_STRIKES": "9"}
+    settings = read({"strikes": "4"}, environ=environ)
+    assert settings.max_private == 200 << 20
+    assert settings.warmup == ("/a", "/b")
+    assert settings.strikes == 4
+
+
+@given(
+    st.dictionaries(st.sampled_from([each.attribute for each in DECLARED]), st.text())
+)
+def test_any_text_gives_settings_or_faults(given: dict[str, Any]) -> None:
+    try:
+        line = read(given, environ={}).line()
+    except SettingsError as error:
+        line = error.faults[0]
+    assert "=" in line
+
+
+def test_max_recycling_is_a_tenth_and_at_least_one() -> None:
+    assert [Settings().limits(n).max_recycling for n in (1, 9, 10, 25, 100)] == [
+        1,
+        1,
+        1,
+        2,
+        10,
+    ]
+
+
+def test_the_documented_table_is_the_declared_one() -> None:
+    assert table() in (ROOT / "docs" / "settings.md").read_text()

@@ -1,0 +1,136 @@
+"""The policy, driven with recorded and made-up readings; no process, no clock."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cowpreload import _core
+from cowpreload.records import Action, History, Limits, Reading, Verdict
+
+MIB = 1 << 20
+LIMITS = Limits(max_private=100 * MIB, strikes=3, min_lifetime=10)
+
+
+def reading(private_mib: float) -> Reading:
+    return Reading(int(private_mib * MIB), 0, 0, 0)
+
+
+def replay(
+    limits: Limits, private_mib: list[float], history: History | None = None
+) -> list[Verdict]:
+    """Judge one reading a second of a worker that became ready at second 1000."""
+    history = history or History(ready_at=1000.0, ready_private=20 * MIB)
+    verdicts = []
+    for second, size in enumerate(private_mib, start=1):
+        verdict = _core.judge(limits, history, reading(size), 1000.0 + second)
+        history = replace(
+            history, strikes=verdict.strikes, over_since=verdict.over_since
+        )
+        verdicts.append(verdict)
+    return verdicts
+
+
+def actions(verdicts: list[Verdict]) -> list[Action]:
+    return [each.action for each in verdicts]
+
+
+def first_recycle(verdicts: list[Verdict]) -> int:
+    """The second of the first recycling, 0 if there is none."""
+    found = actions(verdicts)
+    return found.index(Action.RECYCLE) + 1 if Action.RECYCLE in found else 0
+
+
+def test_only_limits_that_are_set_act() -> None:
+    assert set(actions(replay(Limits(strikes=1, min_lifetime=0), [1e6] * 50))) == {
+        Action.KEEP
+    }
+
+
+def test_the_limit_itself_is_allowed() -> None:
+    assert not first_recycle(replay(LIMITS, [100] * 50))
+
+
+def test_strikes_must_be_in_a_row() -> None:
+    leaky = [101, 101, 99] * 20
+    assert not first_recycle(replay(LIMITS, leaky))
+    assert first_recycle(replay(LIMITS, [50] * 20 + [101] * 10)) == 23
+
+
+def test_min_lifetime_spares_a_young_worker() -> None:
+    assert first_recycle(replay(LIMITS, [101] * 50)) == 10
+
+
+def test_the_hard_limit_acts_at_once_even_before_ready() -> None:
+    limits = replace(LIMITS, max_private_hard=200 * MIB)
+    verdict = _core.judge(limits, History(), reading(201), 5.0)
+    assert (verdict.action, verdict.reason) == (Action.KILL, "max-private-hard")
+    assert verdict.limit == 200 * MIB
+
+
+def test_no_soft_limit_acts_before_ready() -> None:
+    verdict = _core.judge(replace(LIMITS, strikes=1), History(), reading(500), 5000.0)
+    assert verdict.action is Action.KEEP
+
+
+def test_growth_counts_from_the_ready_reading() -> None:
+    limits = Limits(max_growth=30 * MIB, strikes=1, min_lifetime=0)
+    assert first_recycle(replay(limits, [49, 50, 51])) == 3
+    (*_, last) = replay(limits, [51])
+    assert (last.reason, last.limit) == ("max-growth", 50 * MIB)
+
+
+def test_jitter_delays_by_what_the_worker_drew() -> None:
+    history = History(ready_at=1000.0, ready_private=20 * MIB, jitter=4.0)
+    assert first_recycle(replay(LIMITS, [50] * 20 + [101] * 20, history)) == 25
+
+
+def test_a_fresh_worker_over_its_limit_is_spared_longer_each_time() -> None:
+    spared = []
+    early = 0
+    for _ in range(12):
+        history = History(ready_at=1000.0, ready_private=150 * MIB, early=early)
+        spared.append(_core.spared(replace(LIMITS, min_lifetime=0), history))
+        verdict = _core.judge(
+            LIMITS, replace(history, strikes=9, over_since=1001), reading(150), 1e6
+        )
+        early = verdict.early
+    assert spared[:4] == [10, 20, 40, 80]
+    assert spared[-1] == 3600
+
+
+def test_a_late_recycling_earns_no_backoff() -> None:
+    verdicts = replay(LIMITS, [50] * 60 + [101] * 3)
+    assert verdicts[-1].action is Action.RECYCLE
+    assert verdicts[-1].early == 0
+
+
+SIZES = st.integers(min_value=0, max_value=1 << 40)
+
+
+@given(SIZES, SIZES, SIZES, SIZES, st.integers(1, 10), st.floats(0, 1e6))
+def test_a_kill_or_recycling_always_names_a_limit_that_is_passed(
+    soft: int, hard: int, growth: int, private: int, strikes: int, now: float
+) -> None:
+    limits = Limits(soft, hard, growth, 0, 1, strikes, 1)
+    history = History(1.0, 1 << 20, 0, 1.0, strikes)
+    verdict = _core.judge(limits, history, Reading(private, 0, 0, 0), now)
+    if verdict.action is not Action.KEEP:
+        assert verdict.limit < private
+
+
+@given(SIZES, st.integers(0, 1 << 20), SIZES, SIZES)
+def test_the_bound_never_lies_below_the_last_reading(
+    last: int, faults: int, then: int, now: int
+) -> None:
+    bound = _core.private_bound(last, faults, then, now, 4096)
+    assert bound >= last + 4096 * faults
+    assert bound >= last + now - then
+
+
+def test_a_reading_is_due_when_the_bound_passes_a_limit() -> None:
+    history = History(ready_at=1.0, ready_private=20 * MIB)
+    assert not _core.reading_due(LIMITS, history, 100 * MIB)
+    assert _core.reading_due(LIMITS, history, 100 * MIB + 1)
+    assert _core.reading_due(LIMITS, replace(history, strikes=1), 0)
+    assert not _core.reading_due(Limits(), history, 1 << 50)

@@ -1,0 +1,107 @@
+"""Warm up: requests without a socket."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cowpreload.errors import WarmupError
+from cowpreload.settings import Settings
+from cowpreload.warmup import is_asgi, warm_up, wsgi_environ
+
+
+class Recorder:
+    """A WSGI application that remembers its requests."""
+
+    def __init__(self, status: str = "200 OK") -> None:
+        self.status = status
+        self.environs: list[dict[str, Any]] = []
+        self.closed = 0
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> "Recorder":
+        self.environs.append(environ)
+        start_response(self.status, [])
+        return self
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"body"
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_each_path_is_requested_and_each_answer_closed() -> None:
+    app = Recorder()
+    report = warm_up(app, Settings(warmup=("/a", "/b?q=1"), warmup_repeat=3))
+    assert report.requests == 6
+    assert app.closed == 6
+    assert {each["PATH_INFO"] for each in app.environs} == {"/a", "/b"}
+    assert app.environs[-1]["QUERY_STRING"] == "q=1"
+
+
+def test_a_configured_host_is_sent() -> None:
+    app = Recorder()
+    warm_up(app, Settings(warmup=("/",), warmup_host="shop.example:8000"))
+    assert app.environs[0]["HTTP_HOST"] == "shop.example:8000"
+    assert app.environs[0]["SERVER_PORT"] == "8000"
+
+
+def test_a_path_that_answers_500_stops_the_start() -> None:
+    with pytest.raises(WarmupError, match=r"warmup=/a: answered 500; "):
+        warm_up(Recorder("500 Oh"), Settings(warmup=("/a",)))
+
+
+def test_a_path_that_raises_stops_the_start() -> None:
+    def app(environ: Any, start_response: Any) -> Any:
+        raise ZeroDivisionError("oh")
+
+    with pytest.raises(WarmupError, match=r"warmup=/a: raised ZeroDivisionError: oh"):
+        warm_up(app, Settings(warmup=("/a",)))
+
+
+def test_a_path_that_answers_404_is_a_warning() -> None:
+    report = warm_up(Recorder("404 Not Found"), Settings(warmup=("/a",)))
+    assert len(report.warnings) == 1
+    assert "path=/a status=404" in report.warnings[0]
+
+
+def test_a_mounted_application_gets_its_prefix() -> None:
+    environ = wsgi_environ("/shop/list?p=2", "localhost", "/shop")
+    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/shop", "/list")
+
+
+def test_asgi_with_lifespan_leaves_no_loop_and_no_thread() -> None:
+    seen = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            while True:
+                message = await receive()
+                seen.append(message["type"])
+                await send({"type": message["type"] + ".complete"})
+                if message["type"].endswith("shutdown"):
+                    return
+        await asyncio.get_running_loop().run_in_executor(
+            None, seen.append, scope["path"]
+        )
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    assert is_asgi(app)
+    assert warm_up(app, Settings(warmup=("/a",), warmup_repeat=2)).requests == 2
+    assert seen == ["lifespan.startup", "/a", "/a", "lifespan.shutdown"]
+    assert threading.active_count() == 1
+
+
+def test_asgi_without_lifespan_is_warmed_all_the_same() -> None:
+    class App:
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            assert scope["type"] == "http", "no lifespan here"
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"x"})
+
+    app = App()
+    assert is_asgi(app)
+    assert warm_up(app, Settings(warmup=("/a",), warmup_repeat=2)).requests == 2
