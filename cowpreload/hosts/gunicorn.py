@@ -1,0 +1,147 @@
+"""The gunicorn worker classes: `cow` (sync, or threaded with --threads).
+
+A mixin holds what all of them do; the classes differ only in gunicorn's own base.
+In the master: `cow_configure`, `__init__`. In the worker: everything else.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from gunicorn.arbiter import Arbiter
+from gunicorn.workers.gthread import ThreadWorker
+from gunicorn.workers.sync import SyncWorker
+
+from cowpreload import watch
+from cowpreload.errors import NativeError
+from cowpreload.hosts.gunicorn_master import MASTER
+from cowpreload.leave import exit_code, leave
+from cowpreload.settings import Settings
+from cowpreload.units import format_size
+from cowpreload.watch import Host, Watch
+
+
+def _finalize(code: int) -> None:
+    """Let the interpreter end as it does without us: what is frozen too."""
+    gc.unfreeze()
+
+
+class CowMixin:
+    """The copy-on-write lifecycle around one of gunicorn's workers."""
+
+    cfg: Any
+    log: Any
+    cow_slot = 0
+    _cow_settings: Settings
+    _cow_watch: Watch | None = None
+    _cow_ready = False
+    _cow_requests = 0
+
+    @classmethod
+    def cow_configure(cls, cfg: Any) -> None:
+        """In the master, whenever gunicorn resolved the worker class."""
+        MASTER.configure(cfg)
+
+    def __init__(self, age: int, ppid: int, sockets: Any, app: Any, *rest: Any) -> None:
+        """In the master, right before the fork of this worker."""
+        _timeout, cfg, log = rest
+        board = MASTER.seal(cfg, app, log)
+        super().__init__(age, ppid, sockets, app, *rest)  # type: ignore[call-arg]
+        self._cow_settings = MASTER.configure(cfg)
+        if board is not None:
+            self.cow_slot = MASTER.reserve(log)
+
+    # Each worker class counts its requests in `nr`; the board should show them.
+    @property
+    def nr(self) -> int:
+        return self._cow_requests
+
+    @nr.setter
+    def nr(self, value: int) -> None:
+        self._cow_requests = value
+        if self._cow_watch is not None:
+            self._cow_watch.count(value)
+
+    def init_process(self) -> None:
+        """First thing in the worker."""
+        if self._cow_settings.gc == "off":
+            # Not gc.disable(): libraries call gc.enable().
+            gc.set_threshold(0)
+        fast = self._cow_settings.exit == "fast"
+        self._cow_chain_exit(leave if fast else _finalize)
+        self._cow_start_watch()
+        super().init_process()  # type: ignore[misc]
+
+    def _cow_start_watch(self) -> None:
+        if not self.cow_slot or MASTER.board is None:
+            return
+        limits = self._cow_settings.limits(self.cfg.workers)
+        # SIGTERM is how gunicorn itself ends a worker after its requests.
+        host = Host(leave_signal=signal.SIGTERM)
+        try:
+            self._cow_watch = watch.start(MASTER.board, self.cow_slot, limits, host)
+        except NativeError as error:
+            self.log.error("cow: not watched (%s): serving on without limits", error)
+
+    def _cow_chain_exit(self, end: Callable[[int], None]) -> None:
+        """Call `end` after the user's worker_exit hook, in this process only.
+
+        The arbiter calls that hook in the master too, for a worker it cannot find.
+        """
+        theirs = self.cfg.settings["worker_exit"].get()
+
+        def worker_exit(server: Any, worker: Any) -> None:
+            code = exit_code(sys.exc_info()[1])
+            if self._cow_watch is not None:
+                self._cow_watch.leaving()
+            try:
+                theirs(server, worker)
+            except SystemExit as error:
+                code = exit_code(error)
+            except Exception:
+                self.log.exception("cow: worker_exit hook failed")
+            end(code)
+
+        self.cfg.settings["worker_exit"].value = worker_exit
+
+    def notify(self) -> None:
+        """The heartbeat; its first beat is the moment when the worker can serve."""
+        super().notify()  # type: ignore[misc]
+        if not self._cow_ready:
+            self._cow_ready = True
+            self._cow_become_ready()
+
+    def _cow_become_ready(self) -> None:
+        if self._cow_watch is None:
+            return
+        reading, exceeds = self._cow_watch.ready(self._cow_settings.jitter)
+        if reading is None or not exceeds:
+            return
+        figures = (
+            f"max-private={format_size(self._cow_settings.max_private or 0)}: "
+            f"a fresh worker has private={format_size(reading.private)} already"
+        )
+        if self._cow_watch.exceeds_at_start():
+            self.log.error(f"cow: {figures}; raise the limit")
+            sys.exit(Arbiter.WORKER_BOOT_ERROR)
+        if self._cow_watch.warns():
+            self.log.warning(f"cow: {figures}; recycling backs off, raise the limit")
+
+
+class CowWorker(CowMixin, SyncWorker):  # type: ignore[misc]
+    """`--worker-class cow`; with threads, a CowThreadWorker is made instead."""
+
+    def __new__(cls, *arguments: Any) -> Any:
+        """gunicorn turns sync into gthread only for the class named "sync"."""
+        cfg = arguments[5]
+        if cls is CowWorker and cfg.threads > 1:
+            return CowThreadWorker(*arguments)
+        return super().__new__(cls)
+
+
+class CowThreadWorker(CowMixin, ThreadWorker):  # type: ignore[misc]
+    """`--worker-class cow --threads N`."""

@@ -1,0 +1,231 @@
+"""The master's side on gunicorn: settings, preload, warm up, audit, freeze, slots.
+
+Takes gunicorn's configuration, application and log; gives slots to workers before
+the fork. One object for the process: gunicorn has one arbiter. Must not start a
+thread, and must not raise once the server runs.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gunicorn.errors import HaltServer
+
+from cowpreload import _core
+from cowpreload.audit import Descriptors, audit, descriptors
+from cowpreload.board import Board
+from cowpreload.closing import close_all
+from cowpreload.errors import CowError, NativeError, SettingsError
+from cowpreload.freeze import freeze
+from cowpreload.records import FreezeReport, PreloadReport, WarmupReport
+from cowpreload.settings import DECLARED, Settings, read, unknown_faults
+from cowpreload.warmup import warm_up
+
+_KEY = "cow_settings"
+
+
+def _config_file_names(cfg: Any) -> list[str]:
+    """The names that a configuration file sets; gunicorn ignores unknown ones."""
+    location = str(cfg.settings["config"].get() or "")
+    name = location[7:] if location.startswith("python:") else "__config__"
+    return list(vars(sys.modules[name])) if name in sys.modules else []
+
+
+def _chain(cfg: Any, name: str, ours: Callable[..., None]) -> None:
+    """Call the user's hook, then ours; gunicorn has room for one."""
+    theirs = cfg.settings[name].get()
+
+    def chained(server: Any, *arguments: Any) -> None:
+        theirs(server, *arguments)
+        ours(server, *arguments)
+
+    # Not through the validator: it counts the parameters of the function.
+    cfg.settings[name].value = chained
+
+
+class Master:
+    """What the master of this server knows between the stages."""
+
+    def __init__(self) -> None:
+        self.board: Board | None = None
+        self._log: Any = None
+        self._settings: Settings | None = None
+        self._before: Descriptors = frozenset()
+        self._began = 0.0
+        self._threshold: tuple[int, int, int] | None = None
+        self._warmup: WarmupReport | None = None
+        self._sealed = False
+
+    # ---- settings -------------------------------------------------------
+
+    def configure(self, cfg: Any) -> Settings:
+        """Read our settings out of `cfg`, once for each configuration loaded.
+
+        Raises:
+            RuntimeError: at start, with every fault. A reload keeps what it had.
+        """
+        known = cfg.__dict__.get(_KEY)
+        if isinstance(known, Settings):
+            return known
+        settings = self._read(cfg)
+        cfg.__dict__[_KEY] = settings
+        cfg.settings["preload_app"].value = True
+        _chain(cfg, "on_starting", lambda arbiter: self.warm(arbiter.app, arbiter.log))
+        _chain(cfg, "child_exit", self._child_exit)
+        # The master finalizes as it does without us: what is frozen too.
+        _chain(cfg, "on_exit", lambda arbiter: gc.unfreeze())
+        if self._settings is None:
+            self._began = time.monotonic()
+            self._before = descriptors()
+            if settings.loading_gc == "off":
+                self._threshold = gc.get_threshold()
+                gc.set_threshold(0)
+        elif settings != self._settings and self._log:
+            self._log.info(settings.line())
+        self._settings = settings
+        return settings
+
+    def _read(self, cfg: Any) -> Settings:
+        faults = unknown_faults(_config_file_names(cfg), ini=False)
+        if cfg.workers > _core.SLOTS:
+            faults.append(
+                f"workers={cfg.workers}: the board has {_core.SLOTS} slots; "
+                "start fewer workers or a second server"
+            )
+        given = {}
+        for declared in DECLARED:
+            setting = cfg.settings.get(declared.variable)
+            given[declared.attribute] = setting.get() if setting else None
+        try:
+            return read(given, faults=faults)
+        except SettingsError as error:
+            text = "the cow settings are refused:\n  " + "\n  ".join(error.faults)
+            if self._settings is None:
+                raise RuntimeError(text) from None
+            # The server runs: a typo in a reload must not take it down.
+            self._log.error("cow: reload keeps the settings it had; %s", text)
+            return self._settings
+
+    # ---- the stages before the fork -----------------------------------------
+
+    def warm(self, app: Any, log: Any) -> None:
+        """Preload, warm up, close: before the sockets are bound.
+
+        Raises:
+            RuntimeError: a warm-up path failed.
+        """
+        if self._warmup is not None:
+            return
+        assert self._settings is not None
+        self._log = log
+        log.info(self._settings.line())
+        try:
+            self._warmup = warm_up(app.wsgi(), self._settings)
+            close_all()
+        except CowError as error:
+            raise RuntimeError(f"cow: {error}") from error
+        for warning in self._warmup.warnings:
+            log.warning(warning)
+
+    def seal(self, cfg: Any, app: Any, log: Any) -> Board | None:
+        """Audit and freeze, once, right before the first fork; give the board.
+
+        Raises:
+            HaltServer: fork-safety is strict and there are findings, or (where the
+                start-up hook is off) what `configure` and `warm` raise.
+        """
+        if self._sealed:
+            return self.board
+        try:
+            settings = self.configure(cfg)
+            self.warm(app, log)
+        except RuntimeError as error:
+            raise HaltServer(str(error)) from error
+        self.board = self._make_board(log)
+        findings = self._audit(settings, log)
+        self._sealed = True
+        frozen = self._freeze(settings)
+        assert self._warmup is not None
+        report = PreloadReport(
+            objects=frozen.objects,
+            heap=_heap(),
+            warmup_requests=self._warmup.requests,
+            findings=findings,
+            seconds=time.monotonic() - self._began,
+        )
+        log.info(report.line())
+        return self.board
+
+    def _make_board(self, log: Any) -> Board | None:
+        try:
+            board = Board.create()
+        except NativeError as error:
+            log.error("cow: no board (%s): serving on without limits", error)
+            return None
+        try:
+            _core.take_reading()
+        except NativeError as error:
+            log.error("cow: memory unreadable (%s): serving on without limits", error)
+        return board
+
+    def _audit(self, settings: Settings, log: Any) -> int:
+        if settings.fork_safety == "off":
+            return 0
+        findings = audit(self._before)
+        for finding in findings:
+            log.warning(finding.line())
+        if findings and settings.fork_safety == "strict":
+            raise HaltServer(
+                f"fork-safety=strict: {len(findings)} findings; "
+                "mend them, or set it to warn"
+            )
+        return len(findings)
+
+    def _freeze(self, settings: Settings) -> FreezeReport:
+        report = FreezeReport(len(gc.get_objects()), 0, 0.0)
+        if settings.freeze == "on":
+            report = freeze()
+            _core.trim()
+        if self._threshold is not None:
+            gc.set_threshold(*self._threshold)
+        return report
+
+    # ---- while the server runs ----------------------------------------------
+
+    def reserve(self, log: Any) -> int:
+        """A slot for the next worker; 0 if there is none, and it runs unwatched."""
+        if self.board is None:
+            return 0
+        slot = self.board.reserve()
+        if not slot:
+            log.error(
+                "cow: board full slots=%d: the next worker runs without limits",
+                _core.SLOTS,
+            )
+        return slot
+
+    def _child_exit(self, arbiter: Any, worker: Any) -> None:
+        """A worker was reaped: log why it went, if it was by us; free its slot."""
+        slot = getattr(worker, "cow_slot", 0)
+        if not slot or self.board is None:
+            return
+        line = self.board.end_line(slot)
+        if line:
+            arbiter.log.warning(line) if " killed " in line else arbiter.log.info(line)
+        self.board.free(slot)
+
+
+def _heap() -> int:
+    """Bytes of this process that workers will inherit; 0 if they cannot be read."""
+    try:
+        reading = _core.take_reading()
+    except NativeError:
+        return 0
+    return reading.private + reading.shared
+
+
+MASTER = Master()

@@ -1,0 +1,80 @@
+"""Make "cow" and its options known to gunicorn, right after `gunicorn.config` loads.
+
+Called by the start-up hook. Must not import the stages: every `gunicorn` command
+comes by here, whatever its worker class.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from cowpreload.kinds import Declared
+from cowpreload.settings import DECLARED
+
+WORKERS = {
+    "cow": "cowpreload.hosts.gunicorn.CowWorker",
+    "cow_asgi": "cowpreload.hosts.gunicorn_asgi.CowASGIWorker",
+    "cow_gevent": "cowpreload.hosts.gunicorn_refused.gevent",
+    "cow_tornado": "cowpreload.hosts.gunicorn_refused.tornado",
+}
+
+
+def _default(declared: Declared) -> str | None:
+    """The environment's value, else the default as an operator would write it."""
+    given = os.environ.get(declared.environment)
+    if given is not None:
+        return given
+    return None if declared.default in (None, ()) else declared.shown_default
+
+
+def _option(declared: Declared, base: Any) -> None:
+    """Define gunicorn's Setting; its metaclass registers it.
+
+    Values are kept as given: gunicorn would stop at the first bad one, and
+    `settings.read` lists them all.
+    """
+    attributes: dict[str, Any] = {
+        "name": declared.variable,
+        "section": "Copy on write",
+        "cli": [f"--{declared.option}"],
+        "meta": declared.kind.name.upper(),
+        "validator": lambda value: value,
+        "default": _default(declared),
+        "desc": f"{declared.help}\n\nDefault: {declared.why}.",
+    }
+    if declared.repeatable:
+        attributes |= {"action": "append"}
+    type(base)(f"Cow_{declared.attribute}", (base,), attributes)
+
+
+def _worker_class_property(config: Any) -> property:
+    """Config.worker_class, which then lets a class of ours see the configuration.
+
+    gunicorn reads it before it decides whether to preload; `setup()`, which it calls
+    itself, is not given the configuration.
+    """
+    original = config.worker_class.fget
+
+    def worker_class(cfg: Any) -> Any:
+        found = original(cfg)
+        configure = getattr(found, "cow_configure", None)
+        if configure is not None:
+            configure(cfg)
+        return found
+
+    return property(worker_class)
+
+
+def register(module: ModuleType) -> None:
+    """Register with the freshly loaded module `gunicorn.config`."""
+    from gunicorn.workers import SUPPORTED_WORKERS
+
+    SUPPORTED_WORKERS.update(WORKERS)
+    if find_spec("gunicorn.workers.gasgi") is None:
+        SUPPORTED_WORKERS["cow_asgi"] = "cowpreload.hosts.gunicorn_refused.asgi"
+    for declared in DECLARED:
+        _option(declared, module.Setting)
+    module.Config.worker_class = _worker_class_property(module.Config)

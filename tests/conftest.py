@@ -1,0 +1,164 @@
+"""What every test may ask for: servers that are ended, logs that are shown.
+
+The plugin is built once a session, by the command that a user would run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from cowpreload.bench import server as bench
+from cowpreload.bench.server import Server, script
+
+PROGRAMS = Path(__file__).parent / "programs"
+SITE = Path(__file__).parent.parent / "examples" / "django_app"
+
+# Fast enough for a test, slow enough to be seen.
+QUICK = {
+    "cow-check-interval": "0.1",
+    "cow-min-lifetime": "0",
+    "cow-jitter": "0",
+    "cow-strikes": "1",
+}
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Say what is missing at once, instead of failing a hundred times."""
+    if not Path("/proc/self/smaps_rollup").exists():
+        pytest.exit("no /proc/self/smaps_rollup: the tests need Linux 4.14 or newer")
+    if not os.access(script("uwsgi"), os.X_OK):
+        pytest.exit("no uwsgi beside this interpreter: run `make test`")
+
+
+class Servers:
+    """Starts servers for one test and ends them after it."""
+
+    def __init__(self, directory: Path, plugins: Callable[[], Path]) -> None:
+        self._directory = directory
+        self._plugins = plugins
+        self.running: list[Server] = []
+
+    def _add(self, server: Server) -> Server:
+        self.running.append(server)
+        return server
+
+    def _log(self) -> Path:
+        return self._directory / f"server-{len(self.running)}.log"
+
+    def gunicorn(
+        self,
+        *arguments: str,
+        app: str = "app",
+        directory: Path = PROGRAMS,
+        environ: Mapping[str, str] | None = None,
+    ) -> Server:
+        """gunicorn with these arguments; `app` is the application."""
+        return self._add(
+            bench.gunicorn([*arguments, app], directory, self._log(), environ)
+        )
+
+    def uwsgi(
+        self,
+        ini: Mapping[str, str | Sequence[str]] | None = None,
+        *,
+        app: str | None = "app",
+        directory: Path = PROGRAMS,
+        environ: Mapping[str, str] | None = None,
+        plugin: bool = True,
+    ) -> Server:
+        """uWSGI with these keys; with our plugin unless told otherwise."""
+        module = {"module": app} if app else {}
+        return self._add(
+            bench.uwsgi(
+                {"need-app": "true", **module, **(ini or {})},
+                directory,
+                self._log(),
+                environ,
+                plugins=self._plugins() if plugin else None,
+            )
+        )
+
+    def on(
+        self,
+        host: str,
+        options: Mapping[str, str] | None = None,
+        *,
+        workers: int = 2,
+        environ: Mapping[str, str] | None = None,
+        app: str = "app",
+    ) -> Server:
+        """The same server on "sync", "threaded", "asgi" or "uwsgi"."""
+        options = options or {}
+        if host.startswith("uwsgi"):
+            threads = {"threads": "3"} if host == "uwsgi-threaded" else {}
+            ini = {"processes": str(workers), "forkbomb-delay": "0", **threads}
+            return self.uwsgi({**ini, **options}, app=app, environ=environ)
+        flags = [part for key, value in options.items() for part in (f"--{key}", value)]
+        if host == "threaded":
+            flags += ["--threads", "3"]
+        kind = "cow_asgi" if host == "asgi" else "cow"
+        if host == "asgi":
+            app = f"{app}:asgi"
+        flags += ["--worker-class", kind, "--workers", str(workers)]
+        return self.gunicorn(*flags, app=app, environ=environ)
+
+
+@pytest.fixture(scope="session")
+def plugin_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Build the uWSGI plugin when the first test asks for it."""
+    built: list[Path] = []
+
+    def build() -> Path:
+        if not built:
+            output = tmp_path_factory.mktemp("plugins")
+            subprocess.run(
+                [script("cowpreload"), "plugin", "build", "--output", str(output)],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+            built.append(output)
+        return built[0]
+
+    return build
+
+
+@pytest.fixture
+def servers(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    plugin_directory: Callable[[], Path],
+) -> Iterator[Servers]:
+    """Servers of this test; what they wrote is shown if it fails."""
+    started = Servers(tmp_path, plugin_directory)
+    request.node.stash_servers = started
+    yield started
+    for each in started.running:
+        each.stop()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: object) -> Iterator[None]:
+    """Add each server's log to a failure."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    started = getattr(item, "stash_servers", None)
+    if report.failed and started is not None:
+        for each in started.running:
+            report.sections.append((f"log of {each.log_path.name}", each.log))
+
+
+def run(*command: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """One short program of a test, with its output."""
+    return subprocess.run(
+        [sys.executable, *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **options,  # type: ignore[call-overload]
+    )

@@ -1,0 +1,254 @@
+"""The stages on real servers: what a user relies on, on both hosts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import QUICK, Servers
+
+from cowpreload.bench.server import Server, alive, wait_until
+
+HOSTS = ["sync", "threaded", "uwsgi"]
+ALL_HOSTS = [*HOSTS, "asgi", "uwsgi-threaded"]
+
+
+def me(server: Server) -> dict[str, Any]:
+    """What the worker that answers says of itself."""
+    found: dict[str, Any] = json.loads(server.get("/me")[1])
+    return found
+
+
+def notes(path: Path) -> dict[int, list[str]]:
+    """What each process wrote to the exit log, in order."""
+    found: dict[int, list[str]] = {}
+    for line in path.read_text().splitlines():
+        pid, _, text = line.partition(" ")
+        found.setdefault(int(pid), []).append(text)
+    return found
+
+
+@pytest.mark.parametrize("host", ALL_HOSTS)
+def test_a_worker_knows_its_slot_and_its_memory(servers: Servers, host: str) -> None:
+    """The heap is shared, the readings are those of the worker."""
+    server = servers.on(host, {"cow-warmup": "/me"}, environ={"HEAP_MB": "30"})
+    found = me(server.wait_serving(workers=2))
+    worker = found["worker"]
+    assert worker["pid"] == found["pid"] in server.workers()
+    assert worker["slot"] in (1, 2)
+    assert worker["generation"] == 1
+    assert worker["shared"] > 20 << 20 > worker["private"]
+    server.wait_log("cow: settings max-private=unset")
+    line = server.wait_log("cow: preload objects=")
+    assert "warmup-requests=8 findings=0" in line
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_requests_are_counted_on_the_board(servers: Servers, host: str) -> None:
+    server = servers.on(host, QUICK, workers=1).wait_serving()
+    before = me(server)["worker"]["requests"]
+    for _ in range(5):
+        server.get("/")
+    wait_until(lambda: me(server)["worker"]["requests"] >= before + 6, 5, "count")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_application_is_loaded_once_and_closed_before_the_fork(
+    servers: Servers, host: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "exit"
+    server = servers.on(host, environ={"EXIT_LOG": str(log)}).wait_serving(workers=2)
+    assert [pid for pid, said in notes(log).items() if "before_fork" in said] == [
+        server.pid
+    ]
+
+
+@pytest.mark.parametrize("host", ALL_HOSTS)
+def test_nothing_of_ours_is_a_thread_of_the_master(servers: Servers, host: str) -> None:
+    server = servers.on(host, QUICK).wait_serving(workers=2)
+    names = [
+        path.read_text().strip()
+        for path in Path(f"/proc/{server.pid}/task").glob("*/comm")
+    ]
+    assert "cow-watch" not in names
+    if host.startswith("uwsgi"):
+        assert len(names) == 1
+    for worker in server.workers():
+        task = Path(f"/proc/{worker}/task")
+        wait_until(
+            lambda task=task: [
+                each for each in task.glob("*/comm") if "cow-watch" in each.read_text()
+            ],
+            5,
+            "watching thread",
+        )
+    python_threads = json.loads(server.get("/threads")[1])
+    assert not any("cow" in name.lower() for name in python_threads)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_librarys_gc_enable_does_not_bring_the_collector_back(
+    servers: Servers, host: str
+) -> None:
+    server = servers.on(host, {"cow-gc": "off"}, workers=1).wait_serving()
+    assert json.loads(server.get("/gc")[1])["collections"] == 0
+    server.stop()
+    server = servers.on(host, {"cow-gc": "on"}, workers=1).wait_serving()
+    assert json.loads(server.get("/gc")[1])["collections"] > 0
+
+
+# Each way out: what is done to a worker. The master's own end is one of them.
+def _term_idle(server: Server, worker: int) -> None:
+    os.kill(worker, signal.SIGTERM)
+
+
+def _hup_master(server: Server, worker: int) -> None:
+    server.signal(signal.SIGHUP)
+
+
+def _stop_master(server: Server, worker: int) -> None:
+    server.signal(signal.SIGTERM)
+
+
+def _term_busy(server: Server, worker: int) -> None:
+    def hang() -> None:
+        # uWSGI's SIGTERM ends a worker at once, request or not.
+        with contextlib.suppress(OSError):
+            server.get("/hang?s=2")
+
+    request = threading.Thread(target=hang)
+    request.start()
+    time.sleep(0.5)  # no condition shows that a request is being served
+    os.kill(worker, signal.SIGTERM)
+    request.join()
+
+
+def _grow(server: Server, worker: int) -> None:
+    try:
+        server.get("/grow?mb=80")
+    except OSError:
+        pytest.fail("the request was lost")
+
+
+WAYS = {
+    "term-idle": _term_idle,
+    "term-busy": _term_busy,
+    "hup": _hup_master,
+    "stop": _stop_master,
+    "recycled": _grow,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("host", [*HOSTS, "asgi"])
+def test_exit_handlers_run_once_each_in_order_and_nothing_is_finalized(
+    servers: Servers, host: str, way: str, tmp_path: Path
+) -> None:
+    """Those of before the fork too, last registered first, on every way out."""
+    log = tmp_path / "exit"
+    options = {**QUICK, "cow-max-growth": "40M", "cow-warmup": "/"}
+    server = servers.on(host, options, workers=1, environ={"EXIT_LOG": str(log)})
+    server.wait_serving()
+    worker = me(server)["pid"]
+    server.get("/register")
+    server.get("/thread")
+    WAYS[way](server, worker)
+    wait_until(lambda: not alive(worker), 20, "worker to be gone")
+    said = notes(log)[worker]
+    assert "finalized" not in said
+    said.remove("thread")  # a non-daemon thread was joined, whenever it ended
+    if host == "asgi":
+        said = [each for each in said if not each.startswith("lifespan")]
+    assert said == ["worker", "second", "first"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_exit_normal_finalizes_as_the_host_does(
+    servers: Servers, host: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "exit"
+    options = {"cow-exit": "normal"}
+    server = servers.on(host, options, workers=1, environ={"EXIT_LOG": str(log)})
+    worker = me(server.wait_serving())["pid"]
+    os.kill(worker, signal.SIGHUP if host == "uwsgi" else signal.SIGTERM)
+    wait_until(lambda: not alive(worker), 20, "worker to be gone")
+    assert notes(log)[worker] == ["second", "first", "finalized"]
+
+
+def test_the_master_finalizes_as_without_us(servers: Servers, tmp_path: Path) -> None:
+    log = tmp_path / "exit"
+    server = servers.on("sync", workers=1, environ={"EXIT_LOG": str(log)})
+    server.wait_serving()
+    server.signal(signal.SIGTERM)
+    assert server.wait_exit() == 0
+    assert notes(log)[server.pid][-3:] == ["second", "first", "finalized"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_max_requests_of_the_host_leaves_our_way(
+    servers: Servers, host: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "exit"
+    options = {"max-requests": "5"}
+    if host == "uwsgi":
+        options["min-worker-lifetime"] = "0"
+    server = servers.on(host, options, workers=1, environ={"EXIT_LOG": str(log)})
+    worker = me(server.wait_serving())["pid"]
+    for _ in range(6):
+        server.get("/")
+    wait_until(lambda: not alive(worker), 20, "worker to be gone")
+    assert notes(log)[worker] == ["second", "first"]
+
+
+def test_asgi_runs_its_lifespan_in_the_warm_up_and_in_the_worker(
+    servers: Servers, tmp_path: Path
+) -> None:
+    log = tmp_path / "exit"
+    server = servers.on(
+        "asgi", {"cow-warmup": "/"}, workers=1, environ={"EXIT_LOG": str(log)}
+    ).wait_serving()
+    worker = me(server)["pid"]
+    server.signal(signal.SIGTERM)
+    server.wait_exit()
+    said = notes(log)
+    assert said[server.pid][:2] == ["lifespan startup", "lifespan shutdown"]
+    assert said[worker] == ["lifespan startup", "lifespan shutdown", "second", "first"]
+
+
+def test_another_process_of_the_user_reads_the_board(servers: Servers) -> None:
+    from cowpreload.board import open_board
+
+    server = servers.on("sync", QUICK, workers=3).wait_serving(workers=3)
+    for pid in (server.pid, server.workers()[0]):
+        board = open_board(pid)
+        wait_until(
+            lambda board=board: [each.state for each in board] == ["ready"] * 3,
+            5,
+            "ready",
+        )
+        assert board.master_pid == server.pid
+        assert {each.pid for each in board} == set(server.workers())
+        assert all(each.private > 1 << 20 for each in board)
+    (link,) = [
+        path
+        for path in Path(f"/proc/{server.pid}/fd").iterdir()
+        if "cowpreload-board" in os.readlink(path)
+    ]
+    assert link.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_a_fork_of_the_applications_own_is_not_watched(
+    servers: Servers, host: str
+) -> None:
+    """worker() is None in a child of a worker; the worker stays watched."""
+    server = servers.on(host, QUICK, workers=1, app="forking").wait_serving()
+    assert server.get("/fork")[1] == b"child worker=None"
+    wait_until(lambda: b"cow-watch" in server.get("/comms")[1], 5, "watching again")

@@ -1,0 +1,203 @@
+"""Limits on real workers: no request is lost, no loop, nobody waits for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+from conftest import QUICK, Servers
+from test_lifecycle import HOSTS, me
+
+from cowpreload.bench.client import Load
+from cowpreload.bench.server import Server, alive, wait_until
+from cowpreload.board import open_board
+
+LINE = re.compile(
+    r"cow: worker=(\d+) gen=(\d+) pid=(\d+) (recycled|killed) private=(\d+)MiB "
+    r"(limit|growth-limit|hard-limit)=(\d+)MiB age=(\d+)s"
+)
+NUMBER = 20_000
+
+
+def ends(server: Server) -> list[tuple[str, ...]]:
+    """The recycling lines in the log."""
+    return LINE.findall(server.log)
+
+
+def sum_is_right(path: str, status: int, body: bytes) -> bool:
+    return status == 200 and body == str(sum(range(NUMBER))).encode()
+
+
+@pytest.mark.parametrize("keepalive", [False, True], ids=["close", "keepalive"])
+@pytest.mark.parametrize("host", [*HOSTS, "uwsgi-threaded", "asgi"])
+def test_a_hundred_recyclings_under_load_lose_no_request(
+    servers: Servers, host: str, keepalive: bool
+) -> None:
+    if keepalive and host not in ("threaded", "asgi"):
+        pytest.skip("the host closes each connection")
+    # The others leave within a second each, not at once: fewer are enough.
+    wanted = 100 if host in HOSTS and not keepalive else 30
+    options = {**QUICK, "cow-max-growth": "60M", "cow-max-recycling": "3"}
+    server = servers.on(host, options, workers=8).wait_serving(workers=8)
+    load = Load(
+        server.port,
+        [f"/growsum?n={NUMBER}&mb=8"],
+        seconds=150,
+        concurrency=4,
+        keepalive=keepalive,
+        check=sum_is_right,
+    ).start()
+    try:
+        wait_until(lambda: len(ends(server)) >= wanted, 150, f"{wanted} recyclings")
+    finally:
+        report = load.stop()
+    assert (report.failed, report.wrong) == (0, 0), report.errors[:5]
+    assert report.right > wanted
+    assert {each[3] for each in ends(server)} == {"recycled"}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_hung_worker_over_the_hard_limit_is_killed_within_two_intervals(
+    servers: Servers, host: str
+) -> None:
+    options = {**QUICK, "cow-max-private-hard": "80M", "cow-check-interval": "1"}
+    server = servers.on(host, options, workers=1, environ={"HEAP_MB": "1"})
+    worker = me(server.wait_serving())["pid"]
+    start = time.monotonic()
+    with contextlib.suppress(OSError):  # the connection dies with the worker
+        server.get("/hang?s=30&mb=100")
+    assert time.monotonic() - start < 2 + 1  # two intervals, and what growing takes
+    assert not alive(worker)
+    line = server.wait_log(" killed ")
+    assert f"pid={worker} killed private=" in line
+    assert "hard-limit=80MiB" in line
+    assert me(server)["worker"]["generation"] == 2
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_hung_worker_over_the_soft_limit_finishes_its_request(
+    servers: Servers, host: str
+) -> None:
+    options = {**QUICK, "cow-max-private": "60M"}
+    server = servers.on(host, options, workers=1).wait_serving()
+    assert server.get("/hang?s=1.5&mb=80") == (200, b"woken")
+    assert " recycled " in server.wait_log("cow: worker=1 gen=1")
+    wait_until(lambda: me(server)["worker"]["generation"] == 2, 10, "generation 2")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_limit_below_a_fresh_worker_is_refused_at_start(
+    servers: Servers, host: str
+) -> None:
+    server = servers.on(host, {"cow-max-private": "300K"})
+    assert server.wait_exit() == (22 if host == "uwsgi" else 3)
+    line = server.wait_log("a fresh worker has private=")
+    assert re.search(r"max-private=300KiB: .* private=\d+MiB already; raise", line)
+
+
+def test_a_fresh_worker_over_the_limit_later_is_warned_of_once(
+    servers: Servers,
+) -> None:
+    """A reload with a limit that is too low: the server serves on, without a loop."""
+    server = servers.gunicorn(
+        "--worker-class", "cow", "--workers", "2", "--config", "limit.py",
+        environ={"LIMIT": "500M", "LIMIT_FILE": "unused"},
+    )  # fmt: skip
+    server.wait_serving(workers=2)
+    first = server.workers()
+    limit_file = server.log_path.with_name("limit")
+    limit_file.write_text("300K")
+    server.signal(signal.SIGHUP)
+    server.wait_log("recycling backs off")
+    wait_until(lambda: not set(first) & set(server.workers()), 20, "new workers")
+    second = server.workers()
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        assert server.get("/")[0] == 200
+    assert server.workers() == second
+    assert server.log.count("recycling backs off") == 1
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_at_most_max_recycling_workers_leave_at_once(
+    servers: Servers, host: str
+) -> None:
+    options = {**QUICK, "cow-max-growth": "40M", "cow-max-recycling": "1"}
+    environ = {"EXIT_LOG": "/dev/null"}
+    server = servers.on(host, options, workers=4, environ=environ)
+    server.wait_serving(workers=4)
+    board = open_board(server.pid)
+    most = 0
+    load = Load(server.port, ["/grow?mb=20"], seconds=60, concurrency=4).start()
+    try:
+        while len(ends(server)) < 8:
+            most = max(most, sum(each.state == "leaving" for each in board))
+            assert load.report.seconds < 60
+    finally:
+        report = load.stop()
+    assert most == 1
+    assert (report.failed, report.wrong) == (0, 0)
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_a_worker_killed_while_it_leaves_does_not_stop_recycling(
+    servers: Servers, host: str
+) -> None:
+    """SIGKILL while leaving, that is, while it holds the right to recycle."""
+    options = {**QUICK, "cow-max-growth": "40M", "cow-max-recycling": "1"}
+    environ = {"BREAK": "slow-exit"}
+    server = servers.on(host, options, workers=2, environ=environ)
+    server.wait_serving(workers=2)
+    board = open_board(server.pid)
+    for _ in range(2):
+        with contextlib.suppress(OSError):
+            server.get("/grow?mb=60")
+        (leaving,) = wait_until(
+            lambda: [each.pid for each in board if each.state == "leaving"],
+            10,
+            "leaving",
+        )
+        os.kill(leaving, signal.SIGKILL)
+        wait_until(lambda pid=leaving: not alive(pid), 10, "death")
+        wait_until(
+            lambda: [each.state for each in board] == ["ready"] * 2, 20, "two ready"
+        )
+    assert len(ends(server)) == 2
+
+
+def _hang(server: Server, found: list[Any]) -> None:
+    with contextlib.suppress(OSError):
+        found.append(server.get("/hang?s=4"))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_worker_is_seen_while_its_request_hangs(servers: Servers, host: str) -> None:
+    server = servers.on(host, QUICK, workers=1).wait_serving()
+    board = open_board(server.pid)
+    found: list[Any] = []
+    request = threading.Thread(target=_hang, args=(server, found))
+    before = board.raw.slot[0].seen_at_ms
+    request.start()
+    wait_until(lambda: board.raw.slot[0].seen_at_ms > before + 500, 10, "a look")
+    assert not found
+    request.join()
+    assert found == [(200, b"woken")]
+
+
+def test_both_hosts_report_the_same_way(servers: Servers) -> None:
+    lines = []
+    for host in ("sync", "uwsgi"):
+        options = {**QUICK, "cow-max-private": "60M", "cow-strikes": "2"}
+        server = servers.on(host, options, workers=1).wait_serving()
+        server.get("/grow?mb=80")
+        line = server.wait_log(" recycled ")
+        lines.append(re.sub(r"\d+", "N", line[line.index("cow:") :]))
+        assert json.loads(server.get("/me")[1])["worker"]["slot"] == 1
+    assert lines[0] == lines[1]

@@ -1,0 +1,136 @@
+"""A small WSGI and ASGI application whose every behaviour a test can ask for.
+
+Environment: HEAP_MB of inherited objects; EXIT_LOG, a file that exit handlers append
+to; BREAK, one of the ways to be unfit for a preload.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import socket
+import threading
+import time
+from urllib.parse import parse_qs
+
+import finalized  # noqa: F401 - holds an object that writes when it is freed
+
+import cowpreload
+
+HEAP = [
+    {"number": i, "name": f"name {i}"}
+    for i in range(int(os.environ.get("HEAP_MB", "4")) * 2500)
+]
+GROWN: list[bytearray] = []
+LOG = os.environ.get("EXIT_LOG")
+BREAK = os.environ.get("BREAK", "")
+KEPT: list[object] = []
+
+
+def note(text: str) -> None:
+    if LOG:
+        with open(LOG, "a") as log:
+            log.write(f"{os.getpid()} {text}\n")
+
+
+atexit.register(note, "first")
+atexit.register(note, "second")
+
+if BREAK == "import":
+    raise ImportError("the application does not import")
+if BREAK == "thread":
+    threading.Thread(target=time.sleep, args=(600,), name="poller", daemon=True).start()
+if BREAK == "connection":
+    listener = socket.create_server(("127.0.0.1", 0))
+    KEPT += [listener, socket.create_connection(listener.getsockname())]
+if BREAK == "file":
+    KEPT.append(open(f"{LOG}.open", "w"))
+if BREAK == "lock":
+    import fcntl
+
+    KEPT.append(open(f"{LOG}.lock", "w"))
+    fcntl.flock(KEPT[-1], fcntl.LOCK_EX)  # type: ignore[arg-type]
+if BREAK == "slow-exit":
+    atexit.register(time.sleep, 3)
+cowpreload.before_fork(lambda: note("before_fork"))
+
+
+def grow(mb: int) -> None:
+    GROWN.append(bytearray(b"x") * (mb << 20))
+
+
+def late_thread() -> None:
+    time.sleep(0.3)
+    note("thread")
+
+
+def answer(path: str, query: str) -> tuple[int, str]:
+    """Status and text for one request."""
+    given = {key: values[0] for key, values in parse_qs(query).items()}
+    if path == "/sum":
+        return 200, str(sum(range(int(given["n"]))))
+    if path == "/growsum":
+        grow(int(given["mb"]))
+        return 200, str(sum(range(int(given["n"]))))
+    if path == "/grow":
+        grow(int(given["mb"]))
+        return 200, "grown"
+    if path == "/hang":
+        grow(int(given.get("mb", "0")))
+        time.sleep(float(given["s"]))
+        return 200, "woken"
+    if path == "/me":
+        me = cowpreload.worker()
+        return 200, json.dumps({"pid": os.getpid(), "worker": me and vars(me)})
+    if path == "/register":
+        atexit.register(note, "worker")
+        return 200, "registered"
+    if path == "/thread":
+        threading.Thread(target=late_thread).start()
+        return 200, "started"
+    if path == "/gc":
+        gc.enable()
+        before = sum(each["collections"] for each in gc.get_stats())
+        for _ in range(20_000):
+            cycle: list[object] = []
+            cycle.append(cycle)
+        after = sum(each["collections"] for each in gc.get_stats())
+        return 200, json.dumps({"collections": after - before})
+    if path == "/threads":
+        return 200, json.dumps([each.name for each in threading.enumerate()])
+    if path == "/raise":
+        raise ZeroDivisionError("the page is broken")
+    if path in ("/500", "/404"):
+        return int(path[1:]), "no"
+    return 200, "ok"
+
+
+def application(environ, start_response):  # type: ignore[no-untyped-def]
+    status, text = answer(environ["PATH_INFO"], environ["QUERY_STRING"])
+    body = text.encode()
+    start_response(
+        f"{status} STATUS",
+        [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))],
+    )
+    return [body]
+
+
+async def asgi(scope, receive, send):  # type: ignore[no-untyped-def]
+    if scope["type"] == "lifespan":
+        while True:
+            message = await receive()
+            event = message["type"].removeprefix("lifespan.")
+            note(f"lifespan {event}")
+            await send({"type": f"lifespan.{event}.complete"})
+            if event == "shutdown":
+                return
+    status, text = answer(scope["path"], scope["query_string"].decode())
+    body = text.encode()
+    headers = [
+        (b"content-type", b"text/plain"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

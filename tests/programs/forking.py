@@ -1,0 +1,35 @@
+"""An application that forks in a request, as multiprocessing does."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import cowpreload
+
+
+def fork() -> str:
+    out, into = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # 3.12 and newer warn of the watching thread
+        child = os.fork()
+    if child == 0:
+        os.write(into, f"child worker={cowpreload.worker()}".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    said = os.read(out, 100).decode()
+    os.close(out)
+    os.close(into)
+    return said
+
+
+def application(environ, start_response):  # type: ignore[no-untyped-def]
+    path = environ["PATH_INFO"]
+    text = "ok"
+    if path == "/fork":
+        text = fork()
+    elif path == "/comms":
+        text = " ".join(p.read_text() for p in Path("/proc/self/task").glob("*/comm"))
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [text.encode()]
