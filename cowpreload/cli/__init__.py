@@ -1,0 +1,43 @@
+"""The command line: parse, run one command, print its error, choose the exit code.
+
+Nothing else in the package prints an error and exits. Each command is a module with
+`HELP`, `add_arguments(parser)` and `run(arguments) -> int`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from cowpreload._version import __version__
+from cowpreload.cli import plugin, settings, status
+from cowpreload.errors import CowError
+
+COMMANDS = {"plugin": plugin, "settings": settings, "status": status}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="cowpreload",
+        description="Workers that keep sharing their master's memory.",
+    )
+    top.add_argument("--version", action="version", version=__version__)
+    verbs = top.add_subparsers(dest="command", required=True)
+    for name, module in COMMANDS.items():
+        verb = verbs.add_parser(name, help=module.HELP, description=module.__doc__)
+        module.add_arguments(verb)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; 0, or 1 with one error on stderr."""
+    arguments = parser().parse_args(argv)
+    try:
+        code: int = COMMANDS[arguments.command].run(arguments)
+        return code
+    except (CowError, LookupError) as error:
+        text = error.args[0] if error.args else error
+        print(f"cowpreload: {text}", file=sys.stderr)
+        return 1

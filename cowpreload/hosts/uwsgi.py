@@ -1,0 +1,170 @@
+"""The uWSGI side that needs the native core: what plugin/bridge.c calls in the main
+
+interpreter. Functions give a number; None or an exception is a refusal that has been
+printed. What must run in every interpreter is in uwsgi_apps.py.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from cowpreload import _core, watch
+from cowpreload._core import ffi, lib
+from cowpreload._version import __version__
+from cowpreload.audit import descriptors
+from cowpreload.board import Board
+from cowpreload.errors import NativeError, SettingsError
+from cowpreload.hosts import uwsgi_apps
+from cowpreload.hosts.uwsgi_apps import say
+from cowpreload.records import PreloadReport
+from cowpreload.settings import Settings, read, unknown_faults
+from cowpreload.units import format_size
+
+
+class _State:
+    """What the main interpreter of this process knows between the phases."""
+
+    board: Board
+    settings: Settings
+    workers: int
+    began: float
+    api: object
+    watch: watch.Watch | None = None
+
+
+_state = _State()
+
+
+def _host_faults(workers: int, lazy: int, master: int, loop: int) -> list[str]:
+    faults = []
+    if lazy:
+        faults.append(
+            "lazy-apps=true: each worker would load its own application and there "
+            "is nothing to share; remove it"
+        )
+    if not master:
+        faults.append(
+            "master=false: only a master can fork fresh workers; add master = true"
+        )
+    if loop:
+        faults.append(
+            "async, gevent or loop: uWSGI drops the requests in flight of such a "
+            "worker when it leaves; use processes and threads"
+        )
+    if workers > _core.SLOTS:
+        faults.append(
+            f"processes={workers}: the board has {_core.SLOTS} slots; "
+            "start fewer workers or a second server"
+        )
+    return faults
+
+
+def configure(
+    text: str, version: str, workers: int, lazy: int, master: int, loop: int
+) -> int | None:
+    """Phase preinit_apps, master: read the settings, make the board.
+
+    Returns:
+        The address of the C core's cow_api, or None: every fault was printed.
+    """
+    _state.began = time.monotonic()
+    faults = _host_faults(workers, lazy, master, loop)
+    if version != __version__:
+        faults.append(
+            f"plugin={version}: built by another cowpreload than {__version__}; "
+            "run: cowpreload plugin build"
+        )
+    given, unknown = uwsgi_apps.parse(text)
+    faults += unknown_faults(unknown, ini=True)
+    try:
+        _state.settings = read(given, faults=faults)
+    except SettingsError as error:
+        say("cow: the settings are refused:")
+        for fault in error.faults:
+            say(f"cow:   {fault}")
+        return None
+    _state.workers = workers
+    say(_state.settings.line())
+    try:
+        _state.board = Board.create()
+    except NativeError as error:
+        say(f"cow: no board ({error}); shared memory is needed")
+        return None
+    try:
+        _core.take_reading()
+    except NativeError as error:
+        say(f"cow: memory unreadable ({error}): serving on without limits")
+    uwsgi_apps.begin_loading(_state.settings, descriptors())
+    api = ffi.new("struct cow_api *")
+    lib.cow_api_fill(_state.board.raw, api)
+    _state.api = api
+    return int(ffi.cast("uintptr_t", api))
+
+
+def exits_fast() -> int:
+    """1 if workers leave by os._exit."""
+    return int(_state.settings.exit == "fast")
+
+
+def allow_fork(findings: int) -> int | None:
+    """None if the audit's findings forbid the start."""
+    if findings and _state.settings.fork_safety == "strict":
+        say(
+            f"cow: fork-safety=strict: {findings} findings; "
+            "mend them, or set it to warn"
+        )
+        return None
+    return 0
+
+
+def sealed(warmed: int, findings: int, objects: int) -> int:
+    """The heap is frozen: trim, and sum up the preload in one line."""
+    if _state.settings.freeze == "on":
+        _core.trim()
+    try:
+        reading = _core.take_reading()
+        heap = reading.private + reading.shared
+    except NativeError:
+        heap = 0
+    seconds = time.monotonic() - _state.began
+    say(PreloadReport(objects, heap, warmed, findings, seconds).line())
+    return 0
+
+
+def begin(slot: int, ask_to_leave: int, exit_now: int, requests: int) -> int:
+    """Phase post_fork, worker: take the slot and start the watching thread."""
+    limits = _state.settings.limits(_state.workers)
+    host = watch.Host(ask_to_leave=ask_to_leave, exit_now=exit_now, requests=requests)
+    try:
+        _core.check(lib.cow_slot_boot(_state.board.raw, slot, os.getpid()))
+        _state.watch = watch.start(_state.board, slot, limits, host)
+    except NativeError as error:
+        say(f"cow: worker={slot} not watched ({error}): serving on without limits")
+    return 0
+
+
+def ready() -> int | None:
+    """Phase hijack_worker, worker: it can serve. None: the limit is unreachable."""
+    if _state.watch is None:
+        return 0
+    reading, exceeds = _state.watch.ready(_state.settings.jitter)
+    if reading is None or not exceeds:
+        return 0
+    figures = (
+        f"max-private={format_size(_state.settings.max_private or 0)}: "
+        f"a fresh worker has private={format_size(reading.private)} already"
+    )
+    if _state.watch.exceeds_at_start():
+        say(f"cow: {figures}; raise the limit")
+        return None
+    if _state.watch.warns():
+        say(f"cow: {figures}; recycling backs off, raise the limit")
+    return 0
+
+
+def leaving() -> int:
+    """The worker is at its exit handlers."""
+    if _state.watch is not None:
+        _state.watch.leaving()
+    return 0

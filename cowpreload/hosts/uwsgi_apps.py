@@ -1,0 +1,151 @@
+"""The uWSGI side that runs in every interpreter of the process.
+
+uWSGI may give each application an interpreter of its own, with its own collector,
+threads and exit handlers. Called by plugin/bridge.c in each of them. Must not import
+the native core, which has one state for the whole process.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cowpreload import leave
+from cowpreload.audit import Descriptors, audit
+from cowpreload.closing import close_all
+from cowpreload.errors import CowError
+from cowpreload.freeze import freeze
+from cowpreload.kinds import RawValue
+from cowpreload.settings import DECLARED, Settings, read
+from cowpreload.warmup import warm_up
+
+_loading: dict[str, Any] = {"before": frozenset(), "threshold": None}
+
+
+def say(line: str) -> None:
+    """One line to uWSGI's log, which is descriptor 2; whole, in one write."""
+    os.write(2, f"{line}\n".encode())
+
+
+def parse(text: str) -> tuple[dict[str, RawValue], list[str]]:
+    """Split `name<TAB>value` lines into raw settings and unknown names."""
+    by_option = {each.option: each for each in DECLARED}
+    given: dict[str, Any] = {}
+    unknown = []
+    for line in text.splitlines():
+        name, _, value = line.partition("\t")
+        declared = by_option.get(name)
+        if declared is None:
+            unknown.append(name.replace("_", "-"))
+        elif declared.repeatable:
+            given.setdefault(declared.attribute, []).append(value)
+        else:
+            given[declared.attribute] = value
+    return given, unknown
+
+
+def _settings(text: str) -> Settings:
+    """The settings again: hosts/uwsgi.py has checked them in the main interpreter."""
+    return read(parse(text)[0])
+
+
+def begin_loading(settings: Settings, before: Descriptors) -> None:
+    """Right before the applications are loaded; main interpreter only."""
+    _loading["before"] = before
+    if settings.loading_gc == "off":
+        _loading["threshold"] = gc.get_threshold()
+        gc.set_threshold(0)
+
+
+def own_paths(paths: Sequence[str], mount: str, mounts: Sequence[str]) -> list[str]:
+    """The paths that uWSGI would give to the application at `mount`.
+
+    The longest mount point that is the path or a parent of it wins; an application
+    without one gets the rest.
+    """
+
+    def owner(path: str) -> str:
+        plain = path.partition("?")[0]
+        below = [
+            each
+            for each in mounts
+            if each and (plain == each or plain.startswith(each.rstrip("/") + "/"))
+        ]
+        return max(below, key=len, default="")
+
+    return [path for path in paths if owner(path) == mount]
+
+
+def warm(
+    text: str,
+    app: Callable[..., Any],
+    index: int,
+    mounts: Sequence[str],
+    manage_script_name: int,
+) -> int | None:
+    """Warm one application up; the requests made, or None with the error printed."""
+    settings = _settings(text)
+    mount = mounts[index]
+    paths = own_paths(settings.warmup, mount, mounts)
+    prefix = mount.rstrip("/") if manage_script_name else ""
+    try:
+        report = warm_up(app, settings, paths, prefix)
+    except CowError as error:
+        traceback.print_exception(error.__cause__ or error, file=sys.stderr)
+        sys.stderr.flush()
+        say(f"cow: {error}")
+        return None
+    for warning in report.warnings:
+        say(warning)
+    return report.requests
+
+
+def settle(text: str, is_main: int) -> int:
+    """Close what was opened, then audit; the number of findings, each printed."""
+    settings = _settings(text)
+    close_all()
+    if settings.fork_safety == "off":
+        return 0
+    findings = audit(_loading["before"], process_wide=bool(is_main))
+    for finding in findings:
+        say(finding.line())
+    return len(findings)
+
+
+def freeze_here(text: str) -> int:
+    """Freeze this interpreter's heap; the number of objects."""
+    objects = len(gc.get_objects())
+    if _settings(text).freeze == "on":
+        objects = freeze().objects
+    if _loading["threshold"] is not None:
+        gc.set_threshold(*_loading["threshold"])
+    return objects
+
+
+def begin(text: str) -> int:
+    """In a fresh worker, in each interpreter: its collector."""
+    if _settings(text).gc == "off":
+        gc.set_threshold(0)
+    return 0
+
+
+def unfreeze() -> int:
+    """Before a whole finalization: it should find what was frozen."""
+    gc.unfreeze()
+    return 0
+
+
+def run_exit_handlers() -> int:
+    """What this interpreter does at exit: uWSGI's own `uwsgi.atexit`, then Python's."""
+    hook = getattr(sys.modules.get("uwsgi"), "atexit", None)
+    if hook is not None:
+        try:
+            hook()
+        except Exception:
+            traceback.print_exc()
+    leave.run_exit_handlers()
+    return 0

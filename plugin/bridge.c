@@ -1,0 +1,191 @@
+/*
+ * From uWSGI to cowpreload.hosts.uwsgi: the only file that takes the GIL.
+ *
+ * uWSGI holds it in some phases and not in others; PyGILState_Ensure copes with
+ * both. Further interpreters are entered with a thread state of their own, so that
+ * a request that runs in one of them on another thread is not disturbed.
+ */
+#include <Python.h>
+
+#include "cow_build.h"
+#include "plugin.h"
+
+#define HOST "cowpreload.hosts.uwsgi"
+#define APPS "cowpreload.hosts.uwsgi_apps"
+
+static char *settings_text;
+static int exits_fast;
+static int handlers_begun;
+
+/* Call module.name(...); a new reference, or NULL with the traceback printed. */
+static PyObject *call(const char *module, const char *name, const char *format, ...) {
+    PyObject *result = NULL;
+    PyObject *home = PyImport_ImportModule(module);
+    PyObject *function = home ? PyObject_GetAttrString(home, name) : NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    PyObject *tuple = function ? Py_VaBuildValue(format, arguments) : NULL;
+    va_end(arguments);
+    if (tuple) result = PyObject_CallObject(function, tuple);
+    if (!result) PyErr_Print();
+    Py_XDECREF(tuple);
+    Py_XDECREF(function);
+    Py_XDECREF(home);
+    return result;
+}
+
+/* The number that a call gave, -1 for None and for a raised error. */
+static long long number(PyObject *result) {
+    if (!result) return -1;
+    long long value = result == Py_None ? -1 : PyLong_AsLongLong(result);
+    Py_DECREF(result);
+    return value;
+}
+
+struct cow_api *cow_bridge_configure(void) {
+    settings_text = cow_options_text();
+    PyGILState_STATE gil = PyGILState_Ensure();
+    long long address =
+        number(call(HOST, "configure", "(ssiiii)", settings_text, COW_BUILD_VERSION,
+                    uwsgi.numproc, uwsgi.lazy || uwsgi.lazy_apps, uwsgi.master_process,
+                    uwsgi.async > 1 || uwsgi.loop != NULL));
+    if (address > 0) exits_fast = number(call(HOST, "exits_fast", "()")) == 1;
+    PyGILState_Release(gil);
+    return address > 0 ? (struct cow_api *)(uintptr_t)address : NULL;
+}
+
+int cow_bridge_exits_fast(void) { return exits_fast; }
+
+/* The applications of one interpreter, one after the other. */
+typedef int (*each_interpreter)(PyInterpreterState *interpreter, int is_main);
+
+/* Run `work` in every interpreter that has an application, and in the main one.
+ * Called with the GIL and the main interpreter's thread state. */
+static int in_each_interpreter(each_interpreter work) {
+    struct uwsgi_app *apps = uwsgi.workers[uwsgi.mywid].apps;
+    int count = uwsgi.workers[uwsgi.mywid].apps_cnt, code;
+    PyInterpreterState *main_interpreter = PyInterpreterState_Main();
+    for (int i = 0; i < count; i++) {
+        PyInterpreterState *here = PyThreadState_GetInterpreter(apps[i].interpreter);
+        int seen = here == main_interpreter;
+        for (int j = 0; j < i && !seen; j++)
+            seen = here == PyThreadState_GetInterpreter(apps[j].interpreter);
+        if (seen) continue;
+        PyThreadState *inner = PyThreadState_New(here);
+        PyThreadState *outer = PyThreadState_Swap(inner);
+        code = work(here, 0);
+        PyThreadState_Clear(inner);
+        PyThreadState_Swap(outer);
+        PyThreadState_Delete(inner);
+        if (code) return code;
+    }
+    return work(main_interpreter, 1);
+}
+
+/* All mount points, so that each application warms the paths that are its own. */
+static PyObject *mount_points(void) {
+    struct uwsgi_app *apps = uwsgi.workers[uwsgi.mywid].apps;
+    int count = uwsgi.workers[uwsgi.mywid].apps_cnt;
+    PyObject *names = PyList_New(count);
+    for (int i = 0; names && i < count; i++)
+        PyList_SetItem(names, i,
+                       PyUnicode_DecodeLatin1(apps[i].mountpoint,
+                                              apps[i].mountpoint_len, "replace"));
+    return names;
+}
+
+static long long warmed, findings, frozen;
+
+static int warm(PyInterpreterState *here, int is_main) {
+    struct uwsgi_app *apps = uwsgi.workers[uwsgi.mywid].apps;
+    for (int i = 0; i < uwsgi.workers[uwsgi.mywid].apps_cnt; i++) {
+        if (PyThreadState_GetInterpreter(apps[i].interpreter) != here) continue;
+        PyObject *names = mount_points();
+        long long requests =
+            number(call(APPS, "warm", "(sOiNi)", settings_text, apps[i].callable, i,
+                        names, uwsgi.manage_script_name));
+        if (requests < 0) return -1;
+        warmed += requests;
+    }
+    return 0;
+}
+
+static int settle(PyInterpreterState *here, int is_main) {
+    long long found = number(call(APPS, "settle", "(si)", settings_text, is_main));
+    if (found < 0) return -1;
+    findings += found;
+    return 0;
+}
+
+static int freeze(PyInterpreterState *here, int is_main) {
+    long long objects = number(call(APPS, "freeze_here", "(s)", settings_text));
+    if (objects < 0) return -1;
+    frozen += objects;
+    return 0;
+}
+
+int cow_bridge_stage(void) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int code = in_each_interpreter(warm);
+    if (!code) code = in_each_interpreter(settle);
+    if (!code && number(call(HOST, "allow_fork", "(L)", findings)) < 0) code = -1;
+    if (!code) code = in_each_interpreter(freeze);
+    if (!code && number(call(HOST, "sealed", "(LLL)", warmed, findings, frozen)) < 0)
+        code = -1;
+    PyGILState_Release(gil);
+    return code;
+}
+
+static int begin(PyInterpreterState *here, int is_main) {
+    return number(call(APPS, "begin", "(s)", settings_text)) < 0 ? -1 : 0;
+}
+
+int cow_bridge_begin(void) {
+    struct uwsgi_worker *worker = &uwsgi.workers[uwsgi.mywid];
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int code = in_each_interpreter(begin);
+    if (!code)
+        code = number(call(HOST, "begin", "(iKKK)", uwsgi.mywid,
+                           (unsigned long long)(uintptr_t)cow_worker_ask_to_leave,
+                           (unsigned long long)(uintptr_t)cow_worker_exit_now,
+                           (unsigned long long)(uintptr_t)&worker->delta_requests)) < 0
+                   ? -1
+                   : 0;
+    PyGILState_Release(gil);
+    return code;
+}
+
+int cow_bridge_ready(void) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int code = number(call(HOST, "ready", "()")) < 0 ? -1 : 0;
+    PyGILState_Release(gil);
+    return code;
+}
+
+static int run_handlers(PyInterpreterState *here, int is_main) {
+    Py_XDECREF(call(APPS, "run_exit_handlers", "()"));
+    return 0;
+}
+
+static int unfreeze(PyInterpreterState *here, int is_main) {
+    return number(call(APPS, "unfreeze", "()")) < 0 ? -1 : 0;
+}
+
+void cow_bridge_unfreeze(void) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    (void)in_each_interpreter(unfreeze);
+    PyGILState_Release(gil);
+}
+
+int cow_bridge_exit_handlers(volatile int *taken) {
+    (void)PyGILState_Ensure(); /* never given back: the process ends */
+    *taken = 1;
+    /* Two threads can come here: the main one at its end, and the one that leaves
+     * although requests are in flight. The GIL orders them. */
+    if (handlers_begun++) {
+        (void)PyEval_SaveThread();
+        return -1;
+    }
+    Py_XDECREF(call(HOST, "leaving", "()"));
+    return in_each_interpreter(run_handlers);
+}

@@ -1,0 +1,57 @@
+/*
+ * The ini: options as cowpreload/settings.py declares them (the table is generated
+ * when the plugin is built), kept as text. Python reads and checks them, all at once.
+ */
+#include "plugin.h"
+
+struct given {
+    const char *name;
+    const char *value;
+    struct given *next;
+};
+
+static struct given *first, **last = &first;
+
+static void keep(const char *name, const char *value) {
+    struct given *given = uwsgi_malloc(sizeof *given);
+    *given = (struct given){.name = name, .value = value ? value : ""};
+    *last = given;
+    last = &given->next;
+}
+
+static void option(char *name, char *value, void *unused) { keep(name, value); }
+
+#define COW_OPTION(name, help) {name, required_argument, 0, help, option, NULL, 0},
+struct uwsgi_option cow_options[] = {
+#include "cow_options.h"
+    {0},
+};
+
+/* uWSGI takes an unknown key of an ini for a variable of the user's and is silent;
+ * Python names the nearest setting. */
+static void keep_unknown(void) {
+    for (int i = 0; i < uwsgi.exported_opts_cnt; i++) {
+        const char *key = uwsgi.exported_opts[i]->key;
+        if (strncmp(key, "cow-", 4) != 0 && strncmp(key, "cow_", 4) != 0) continue;
+        int known = 0;
+        for (struct uwsgi_option *each = cow_options; each->name; each++)
+            known |= !strcmp(each->name, key);
+        if (!known) keep(key, uwsgi.exported_opts[i]->value);
+    }
+}
+
+char *cow_options_text(void) {
+    keep_unknown();
+    struct uwsgi_buffer *text = uwsgi_buffer_new(1024);
+    for (struct given *each = first; each; each = each->next)
+        if (uwsgi_buffer_append(text, (char *)each->name, strlen(each->name)) ||
+            uwsgi_buffer_append(text, "\t", 1) ||
+            uwsgi_buffer_append(text, (char *)each->value, strlen(each->value)) ||
+            uwsgi_buffer_append(text, "\n", 1))
+            break;
+    if (uwsgi_buffer_append(text, "", 1)) exit(1);
+    char *result = text->buf;
+    text->buf = NULL;
+    uwsgi_buffer_destroy(text);
+    return result;
+}

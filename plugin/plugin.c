@@ -1,0 +1,76 @@
+/*
+ * cow: copy-on-write-aware workers for uWSGI.
+ *
+ *     plugins-dir = DIRECTORY        ; `cowpreload plugin build` prints these two
+ *     plugin = cow
+ *     cow-warmup = /                 ; may be repeated
+ *     cow-max-private = 200M
+ *
+ * What each hook does, and in which process:
+ *     on_load        master, before any setting is read: is this our binary?
+ *     preinit_apps   master, Python is up: settings, all faults at once
+ *     postinit_apps  master, applications are loaded: warm up, audit, freeze
+ *     post_fork      worker: slot, watching thread
+ *     hijack_worker  worker, signals are set: ready
+ *     master_cycle   master, about once a second: log what was recycled
+ *     atexit         worker: leave
+ */
+#include "plugin.h"
+
+struct cow_api *cow_api;
+
+static void preinit_apps(void) {
+    cow_api = cow_bridge_configure();
+    if (!cow_api) exit(1);
+    if (cow_api->layout != COW_LAYOUT || cow_api->size != sizeof *cow_api) {
+        uwsgi_log(
+            "cow: this plugin was built by another cowpreload; run: cowpreload "
+            "plugin build --uwsgi %s\n",
+            uwsgi.binary_path);
+        exit(1);
+    }
+}
+
+static void postinit_apps(void) {
+    if (cow_bridge_stage()) exit(1);
+}
+
+static void post_fork(void) {
+    if (uwsgi.mywid == 0) return;
+    cow_worker_keep_status();
+    (void)cow_bridge_begin(); /* it has said why; the worker serves on, unwatched */
+}
+
+static void hijack_worker(void) {
+    if (uwsgi.mywid == 0) return;
+    if (cow_bridge_exits_fast()) cow_worker_catch_signals();
+    /* The limit is below what a fresh worker needs: the master stops the server. */
+    if (cow_bridge_ready()) exit(UWSGI_FAILED_APP_CODE);
+}
+
+static void master_cycle(void) {
+    char line[256];
+    if (!cow_api) return;
+    for (int i = 1; i <= uwsgi.numproc && i <= COW_SLOTS; i++) {
+        if (cow_api->end_line(cow_api->board, (uint32_t)i, line, sizeof line))
+            uwsgi_log("%s\n", line);
+        if (uwsgi.workers[i].cheaped && uwsgi.workers[i].pid == 0)
+            (void)cow_api->slot_free(cow_api->board, (uint32_t)i);
+    }
+    if (cow_api->board->refused && !uwsgi_instance_is_dying) {
+        uwsgi.status.dying_for_need_app = 1; /* the exit code of a failed start */
+        kill_them_all(0);
+    }
+}
+
+struct uwsgi_plugin cow_plugin = {
+    .name = "cow",
+    .on_load = cow_identity_check,
+    .options = cow_options,
+    .preinit_apps = preinit_apps,
+    .postinit_apps = postinit_apps,
+    .post_fork = post_fork,
+    .hijack_worker = hijack_worker,
+    .master_cycle = master_cycle,
+    .atexit = cow_worker_atexit,
+};

@@ -1,0 +1,50 @@
+/*
+ * The uWSGI plugin, its whole inside.
+ *
+ * The plugin is a bridge: uWSGI's phases on one side, cowpreload.hosts.uwsgi on the
+ * other. No policy here: limits, readings and verdicts are the native core's, which
+ * runs in the worker without the plugin.
+ *
+ * Files: plugin.c the hooks, identity.c whether this is the binary we were built
+ * for, options.c the ini, bridge.c the only one that takes the GIL, worker.c what
+ * ends a worker.
+ */
+#ifndef COW_PLUGIN_H
+#define COW_PLUGIN_H
+
+#include <uwsgi.h>
+
+#include "cow.h"
+
+extern struct uwsgi_server uwsgi;
+
+/* options.c: the settings as Python wants them, lines of `name<TAB>value`. */
+extern struct uwsgi_option cow_options[];
+char *cow_options_text(void);
+
+/* identity.c: ends the process with the command that mends it. */
+void cow_identity_check(void);
+
+/* bridge.c: 0 or -1 (Python has printed why). Each takes and gives back the GIL. */
+struct cow_api *cow_bridge_configure(void);
+int cow_bridge_stage(void);
+int cow_bridge_begin(void);
+int cow_bridge_ready(void);
+/* Whether workers leave fast, as `cow-exit` says. */
+int cow_bridge_exits_fast(void);
+/* Give the collector back what was frozen, for a whole finalization. */
+void cow_bridge_unfreeze(void);
+/* Run the exit handlers of every interpreter; *taken is set once we have the GIL.
+ * Gives -1 without running any if another thread has begun. */
+int cow_bridge_exit_handlers(volatile int *taken);
+
+/* worker.c */
+void cow_worker_ask_to_leave(void); /* after the requests in flight */
+void cow_worker_exit_now(void);     /* although requests are in flight */
+void cow_worker_keep_status(void);
+void cow_worker_catch_signals(void);
+void cow_worker_atexit(void);
+
+extern struct cow_api *cow_api;
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * How a worker ends: asked after its requests, told at once, or by itself.
+ *
+ * Every way runs the application's exit handlers and ends in _exit() with uWSGI's
+ * own code: Py_Finalize would write to the heap that all workers share.
+ */
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include "plugin.h"
+
+/* How long a thread in a request may keep the GIL from the exit handlers. */
+#define GIL_WAIT_MS 5000
+
+static int status; /* what exit() was called with */
+
+/* Signals go to the main thread, the one in uWSGI's loop: a thread of the
+ * application would take them without waking it. */
+static void signal_main(int signal) {
+    (void)syscall(SYS_tgkill, getpid(), getpid(), signal);
+}
+
+void cow_worker_ask_to_leave(void) {
+    struct uwsgi_worker *worker = &uwsgi.workers[uwsgi.mywid];
+    /* Not SIGHUP: its handler exits at once when no request is accounted for, and
+     * one that was accepted a moment ago is not yet. This is what uWSGI does at
+     * max-worker-lifetime; a request accepted meanwhile is served. */
+    worker->manage_next_request = 0;
+    if (uwsgi.threads > 1 && uwsgi.loop_stop_pipe[1] > 0) {
+        int fd = uwsgi.loop_stop_pipe[1];
+        uwsgi.loop_stop_pipe[1] = 0;
+        close(fd);
+    }
+    signal_main(SIGWINCH);
+}
+
+static volatile int taken;
+
+static void *exit_in_thread(void *unused) {
+    if (cow_bridge_exit_handlers(&taken) == 0) _exit(UWSGI_END_CODE);
+    return NULL; /* the main thread is at it */
+}
+
+/* On the watching thread, which must go on watching: the handlers get their own. */
+void cow_worker_exit_now(void) {
+    pthread_t thread;
+    cow_worker_ask_to_leave();
+    if (pthread_create(&thread, NULL, exit_in_thread, NULL)) _exit(UWSGI_END_CODE);
+    (void)pthread_detach(thread);
+    for (int waited = 0; !taken && waited < GIL_WAIT_MS; waited += 10)
+        usleep(10 * 1000);
+    if (taken) return;
+    uwsgi_log(
+        "cow: worker=%d pid=%d exit-handlers=skipped: a request held Python's "
+        "lock for %d s\n",
+        uwsgi.mywid, (int)getpid(), GIL_WAIT_MS / 1000);
+    _exit(UWSGI_END_CODE);
+}
+
+static void keep(int code, void *unused) { status = code; }
+
+void cow_worker_keep_status(void) {
+    /* Registered last, run first: before uWSGI's own atexit handlers. */
+    (void)on_exit(keep, NULL);
+}
+
+static int busy(void) {
+    for (int core = 0; core < uwsgi.cores; core++)
+        if (uwsgi.workers[uwsgi.mywid].cores[core].in_request) return 1;
+    return uwsgi.workers[uwsgi.mywid].sig;
+}
+
+/* SIGINT and SIGTERM end a worker at once. uWSGI calls exit() from its handler and
+ * drops the exit handlers if a request was interrupted: Python cannot run there.
+ * The watching thread can wait until Python lets it in. */
+static void end_now(int signal) {
+    if (!busy()) exit(UWSGI_END_CODE);
+    cow_api->request_exit();
+}
+
+void cow_worker_catch_signals(void) {
+    if (uwsgi.skip_atexit) return;
+    struct sigaction action = {.sa_handler = end_now};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Other plugins have handlers too. uWSGI runs generic ones in the order of loading,
+ * ours among them, then those of the languages; Python's would finalize. */
+static void run_other_plugins(void) {
+    int after = 0;
+    for (int i = 0; i < uwsgi.gp_cnt; i++) {
+        if (after && uwsgi.gp[i]->atexit) uwsgi.gp[i]->atexit();
+        after |= uwsgi.gp[i]->atexit == cow_worker_atexit;
+    }
+    for (int i = 0; i < 256; i++)
+        if (uwsgi.p[i]->atexit && strcmp(uwsgi.p[i]->name, "python") != 0)
+            uwsgi.p[i]->atexit();
+}
+
+void cow_worker_atexit(void) {
+    /* Mules and spoolers end as they do without us. */
+    if (uwsgi.mywid == 0 || !cow_api || uwsgi.workers[uwsgi.mywid].hijacked) return;
+    if (!cow_bridge_exits_fast()) {
+        if (!busy()) cow_bridge_unfreeze(); /* else uWSGI does not finalize either */
+        return;
+    }
+    volatile int unused = 0;
+    if (cow_bridge_exit_handlers(&unused))
+        for (;;) pause(); /* the other thread ends the process */
+    run_other_plugins();
+    _exit(status);
+}
