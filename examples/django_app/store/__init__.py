@@ -1,0 +1,1 @@
+"""The shop: a catalogue in memory, products and reviews in the database, and pages."""
