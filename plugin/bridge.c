@@ -5,7 +5,7 @@
  * both. Further interpreters are entered with a thread state of their own, so that
  * a request that runs in one of them on another thread is not disturbed.
  */
-#include <Python.h>
+#include "python.h"
 
 #include "cow_build.h"
 #include "plugin.h"

@@ -5,7 +5,7 @@
  * the wrong fields and crashes. The binary carries its own header and flags; their
  * hash was compiled in. Nothing of `struct uwsgi_server` may be touched here.
  */
-#include <Python.h>
+#include "python.h"
 
 #include "cow_build.h"
 #include "plugin.h"
@@ -13,8 +13,6 @@
 /* Weak, so that a binary without them loads the plugin far enough to say why. */
 #pragma weak uwsgi_get_dot_h
 #pragma weak uwsgi_get_cflags
-#pragma weak Py_GetVersion
-#pragma weak PyGILState_Ensure
 
 static uint64_t fnv1a(uint64_t hash, const char *text) {
     for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;

@@ -31,12 +31,10 @@ struct uwsgi_option cow_options[] = {
  * Python names the nearest setting. */
 static void keep_unknown(void) {
     for (int i = 0; i < uwsgi.exported_opts_cnt; i++) {
-        const char *key = uwsgi.exported_opts[i]->key;
-        if (strncmp(key, "cow-", 4) != 0 && strncmp(key, "cow_", 4) != 0) continue;
-        int known = 0;
-        for (struct uwsgi_option *each = cow_options; each->name; each++)
-            known |= !strcmp(each->name, key);
-        if (!known) keep(key, uwsgi.exported_opts[i]->value);
+        struct uwsgi_opt *each = uwsgi.exported_opts[i];
+        if (!each->configured &&
+            (!strncmp(each->key, "cow-", 4) || !strncmp(each->key, "cow_", 4)))
+            keep(each->key, each->value);
     }
 }
 

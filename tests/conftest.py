@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from cowpreload.bench import server as bench
-from cowpreload.bench.server import Server, script
+from cowpreload.bench.server import Server, script, wait_until
+from cowpreload.board import open_board
 
 PROGRAMS = Path(__file__).parent / "programs"
 SITE = Path(__file__).parent.parent / "examples" / "django_app"
@@ -41,7 +42,7 @@ class Servers:
 
     def __init__(self, directory: Path, plugins: Callable[[], Path]) -> None:
         self._directory = directory
-        self._plugins = plugins
+        self.plugins = plugins
         self.running: list[Server] = []
 
     def _add(self, server: Server) -> Server:
@@ -50,6 +51,18 @@ class Servers:
 
     def _log(self) -> Path:
         return self._directory / f"server-{len(self.running)}.log"
+
+    def database(self, environ: Mapping[str, str]) -> Path:
+        """A filled database for the shop."""
+        path = self._directory / "shop.sqlite3"
+        subprocess.run(
+            [sys.executable, "manage.py", "seed"],
+            cwd=SITE,
+            env={**os.environ, **environ, "SHOP_DB": str(path)},
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        return path
 
     def gunicorn(
         self,
@@ -80,7 +93,7 @@ class Servers:
                 directory,
                 self._log(),
                 environ,
-                plugins=self._plugins() if plugin else None,
+                plugins=self.plugins() if plugin else None,
             )
         )
 
@@ -109,6 +122,20 @@ class Servers:
         return self.gunicorn(*flags, app=app, environ=environ)
 
 
+def ready(server: Server, workers: int = 1) -> Server:
+    """Return when this many workers are ready, on the board.
+
+    A signal that comes earlier meets a worker that has not set its handlers yet; both
+    hosts lose it then, with and without us.
+    """
+    server.wait_serving(workers=workers)
+    board = open_board(server.pid)
+    wait_until(
+        lambda: [each.state for each in board].count("ready") >= workers, 20, "ready"
+    )
+    return server
+
+
 @pytest.fixture(scope="session")
 def plugin_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     """Build the uWSGI plugin when the first test asks for it."""
@@ -126,6 +153,16 @@ def plugin_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], P
         return built[0]
 
     return build
+
+
+@pytest.fixture(scope="session")
+def gunicorn23(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for PYTHONPATH with the gunicorn that many still run."""
+    directory = tmp_path_factory.mktemp("gunicorn23")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    command += ["--target", str(directory), "gunicorn==23.0.0"]
+    subprocess.run(command, check=True, timeout=300)
+    return directory
 
 
 @pytest.fixture

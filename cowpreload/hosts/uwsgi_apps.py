@@ -38,9 +38,11 @@ def parse(text: str) -> tuple[dict[str, RawValue], list[str]]:
     unknown = []
     for line in text.splitlines():
         name, _, value = line.partition("\t")
+        # uWSGI itself takes an underscore for a hyphen.
+        name = name.replace("_", "-")
         declared = by_option.get(name)
         if declared is None:
-            unknown.append(name.replace("_", "-"))
+            unknown.append(name)
         elif declared.repeatable:
             given.setdefault(declared.attribute, []).append(value)
         else:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUICK, Servers
+from conftest import QUICK, Servers, ready
 
 from cowpreload.bench.server import Server, alive, wait_until
 
@@ -155,8 +155,7 @@ def test_exit_handlers_run_once_each_in_order_and_nothing_is_finalized(
     log = tmp_path / "exit"
     options = {**QUICK, "cow-max-growth": "40M", "cow-warmup": "/"}
     server = servers.on(host, options, workers=1, environ={"EXIT_LOG": str(log)})
-    server.wait_serving()
-    worker = me(server)["pid"]
+    worker = me(ready(server))["pid"]
     server.get("/register")
     server.get("/thread")
     WAYS[way](server, worker)
@@ -176,7 +175,7 @@ def test_exit_normal_finalizes_as_the_host_does(
     log = tmp_path / "exit"
     options = {"cow-exit": "normal"}
     server = servers.on(host, options, workers=1, environ={"EXIT_LOG": str(log)})
-    worker = me(server.wait_serving())["pid"]
+    worker = me(ready(server))["pid"]
     os.kill(worker, signal.SIGHUP if host == "uwsgi" else signal.SIGTERM)
     wait_until(lambda: not alive(worker), 20, "worker to be gone")
     assert notes(log)[worker] == ["second", "first", "finalized"]
@@ -200,7 +199,7 @@ def test_max_requests_of_the_host_leaves_our_way(
     if host == "uwsgi":
         options["min-worker-lifetime"] = "0"
     server = servers.on(host, options, workers=1, environ={"EXIT_LOG": str(log)})
-    worker = me(server.wait_serving())["pid"]
+    worker = me(ready(server))["pid"]
     for _ in range(6):
         server.get("/")
     wait_until(lambda: not alive(worker), 20, "worker to be gone")

@@ -41,7 +41,7 @@ atexit.register(note, "second")
 if BREAK == "import":
     raise ImportError("the application does not import")
 if BREAK == "thread":
-    threading.Thread(target=time.sleep, args=(600,), name="poller", daemon=True).start()
+    threading.Thread(target=lambda: time.sleep(600), name="poller", daemon=True).start()
 if BREAK == "connection":
     listener = socket.create_server(("127.0.0.1", 0))
     KEPT += [listener, socket.create_connection(listener.getsockname())]

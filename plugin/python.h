@@ -1,0 +1,35 @@
+/*
+ * Python's API as the plugin uses it: weak, all of it.
+ *
+ * uWSGI resolves every symbol when it loads a plugin. In a binary without Python the
+ * load would fail with the name of a symbol; like this it succeeds, and identity.c
+ * says what to do. What bridge.c calls must be listed here.
+ */
+#ifndef COW_PYTHON_H
+#define COW_PYTHON_H
+
+#include <Python.h>
+
+#pragma weak Py_GetVersion
+#pragma weak Py_VaBuildValue
+#pragma weak PyErr_Print
+#pragma weak PyEval_SaveThread
+#pragma weak PyGILState_Ensure
+#pragma weak PyGILState_Release
+#pragma weak PyImport_ImportModule
+#pragma weak PyInterpreterState_Main
+#pragma weak PyList_New
+#pragma weak PyList_SetItem
+#pragma weak PyLong_AsLongLong
+#pragma weak PyObject_CallObject
+#pragma weak PyObject_GetAttrString
+#pragma weak PyThreadState_Clear
+#pragma weak PyThreadState_Delete
+#pragma weak PyThreadState_GetInterpreter
+#pragma weak PyThreadState_New
+#pragma weak PyThreadState_Swap
+#pragma weak PyUnicode_DecodeLatin1
+#pragma weak _Py_Dealloc
+#pragma weak _Py_NoneStruct
+
+#endif

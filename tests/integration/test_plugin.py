@@ -1,0 +1,153 @@
+"""Building the uWSGI plugin, and loading it where it does not belong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Servers, run
+from test_lifecycle import me
+
+from cowpreload.bench.server import script
+from cowpreload.plugin_build import fingerprint, sources
+
+
+def build(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return run(
+        "-m", "cowpreload", "plugin", "build", *arguments, env={**os.environ, **environ}
+    )
+
+
+def test_stdout_is_just_the_ini_lines(tmp_path: Path) -> None:
+    done = build("--output", str(tmp_path / "made"))
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        f"plugins-dir = {tmp_path / 'made'}",
+        "plugin = cow",
+        "cow-max-private = 200M",
+    ]
+    assert f"wrote {tmp_path / 'made' / 'cow_plugin.so'}" in done.stderr
+
+
+def test_a_missing_uwsgi_is_named() -> None:
+    done = build("--uwsgi", "/nowhere/uwsgi")
+    assert done.returncode == 1
+    assert "uwsgi=/nowhere/uwsgi: no such binary; pip install" in done.stderr
+
+
+def test_a_missing_compiler_is_named(tmp_path: Path) -> None:
+    done = build("--output", str(tmp_path), CC="no-such-cc", PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "CC=no-such-cc: no C compiler; install one" in done.stderr
+
+
+def test_what_is_no_uwsgi_is_named(tmp_path: Path) -> None:
+    done = build("--uwsgi", shutil.which("false") or "", "--output", str(tmp_path))
+    assert done.returncode == 1
+    assert "does not answer --python-version" in done.stderr
+
+
+def test_a_plugin_of_another_binary_refuses_with_the_command_that_fixes_it(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must not crash: nothing of the binary's structs is touched before."""
+    from cowpreload import plugin_build
+
+    other = tmp_path / "other"
+    monkeypatch.setattr(plugin_build, "fingerprint", lambda *_: 0x1234)
+    plugin_build.build(script("uwsgi"), other)
+    server = servers.uwsgi({"plugins-dir": str(other), "plugin": "cow"}, plugin=False)
+    assert server.wait_exit() == 1
+    binary = os.path.realpath(script("uwsgi"))
+    assert (
+        "cow: this plugin was built for another uwsgi; "
+        f"run: cowpreload plugin build --uwsgi {binary}"
+    ) in server.log
+
+
+def test_a_plugin_in_a_binary_without_python_refuses(
+    plugin_directory: Callable[[], Path], tmp_path: Path
+) -> None:
+    """dlopen from a program that is no uwsgi: the checks hold, nothing crashes."""
+    program = tmp_path / "host.c"
+    program.write_text(
+        "#include <dlfcn.h>\n#include <stdarg.h>\n#include <stdio.h>\n"
+        "char uwsgi[1 << 20];\n"
+        "void uwsgi_log(const char *f, ...) {\n"
+        "    va_list a; va_start(a, f); vprintf(f, a); va_end(a); }\n"
+        "int main(int c, char **v) {\n"
+        "    void *h = dlopen(v[1], RTLD_LAZY | RTLD_GLOBAL);\n"
+        '    if (!h) { puts(dlerror()); return 9; }\n'
+        '    void (*f)(void) = dlsym(h, "cow_identity_check"); f(); return 8; }\n'
+    )
+    host = tmp_path / "host"
+    subprocess.run(
+        ["cc", "-rdynamic", "-o", str(host), str(program), "-ldl"], check=True
+    )
+    plugin = str(plugin_directory() / "cow_plugin.so")
+    done = subprocess.run([str(host), plugin], capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout
+    assert "was built for another uwsgi; run: cowpreload plugin build" in done.stdout
+
+
+def test_the_fingerprint_is_fnv1a() -> None:
+    assert fingerprint(b"foobar", b"") == fingerprint(b"foo", b"bar")
+    assert fingerprint(b"foobar", b"") == 0x85944171F73967E8
+
+
+def test_every_c_file_is_in_the_build() -> None:
+    listed: dict[str, list[str]] = {}
+    exec((sources() / "uwsgiplugin.py").read_text(), listed)
+    assert {f"{name}.c" for name in listed["GCC_LIST"]} == {
+        path.name for path in sources().glob("*.c")
+    }
+
+
+@pytest.mark.parametrize("single", ["true", "false"])
+def test_several_applications_are_each_warmed_and_frozen(
+    servers: Servers, single: str, tmp_path: Path
+) -> None:
+    """In sub-interpreters, too: each has its own collector and exit handlers."""
+    log = tmp_path / "exit"
+    ini = {
+        "processes": "1",
+        "mount": ["/one=app:application", "/two=forking:application"],
+        "manage-script-name": "true",
+        "cow-warmup": ["/one/sum?n=3", "/two/comms"],
+        "cow-gc": "off",
+    }
+    if single == "true":
+        ini["single-interpreter"] = "true"
+    server = servers.uwsgi(ini, app=None, environ={"EXIT_LOG": str(log)})
+    server.wait_serving("/one/me")
+    assert "warmup-requests=16" in server.log
+    assert b"cow-watch" in server.get("/two/comms")[1]
+    assert server.get("/one/gc")[1] == b'{"collections": 0}'
+    pid = server.workers()[0]
+    server.stop()
+    said = [line for line in log.read_text().splitlines() if line.startswith(f"{pid} ")]
+    assert said == [f"{pid} second", f"{pid} first"]
+    assert "Traceback" not in server.log
+
+
+def test_a_virtual_environments_python_must_be_uwsgis(
+    servers: Servers, tmp_path: Path
+) -> None:
+    """A mismatch is named, not compiled."""
+    fake = tmp_path / "uwsgi"
+    fake.write_text("#!/bin/sh\necho 2.7.18\n")
+    fake.chmod(0o755)
+    done = build("--uwsgi", str(fake), "--output", str(tmp_path))
+    assert done.returncode == 1
+    ours = "{}.{}".format(*sys.version_info)
+    assert f"runs Python 2.7.18, this is {ours}; install cowpreload" in done.stderr
+
+
+def test_the_worker_of_uwsgi_knows_itself(servers: Servers) -> None:
+    server = servers.uwsgi({"processes": "1"}).wait_serving()
+    assert me(server)["worker"]["slot"] == 1

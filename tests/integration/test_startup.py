@@ -1,0 +1,135 @@
+"""The start-up file and the ways to name the worker class."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+from conftest import PROGRAMS, Servers, run
+from test_lifecycle import me
+
+ROOT = Path(__file__).parent.parent.parent
+PURELIB = Path(sysconfig.get_paths()["purelib"])
+LOADED = "import sys; print([m for m in sys.modules if m.startswith(('cow', 'guni'))])"
+
+
+def test_literally_what_the_readme_says(servers: Servers, tmp_path: Path) -> None:
+    """From any directory, with no configuration file."""
+    server = servers.gunicorn(
+        "--worker-class", "cow", "--workers", "4", "--cow-max-private", "200M",
+        directory=tmp_path, environ={"PYTHONPATH": str(PROGRAMS)},
+    )  # fmt: skip
+    assert me(server.wait_serving(workers=4))["worker"]["slot"] >= 1
+    assert "max-private=200MiB" in server.log
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cow", "egg:cowpreload#cow", "cowpreload.hosts.gunicorn.CowWorker"],
+)
+@pytest.mark.parametrize("hook", ["1", "0"])
+def test_every_name_of_the_class_preloads(
+    servers: Servers, name: str, hook: str
+) -> None:
+    """Without the start-up hook too, but for the short name: settings from COW_*."""
+    if (name, hook) == ("cow", "0"):
+        pytest.skip("the short name is what the hook is for")
+    environ = {"COWPRELOAD_STARTUP": hook, "COW_STRIKES": "7", "COW_WARMUP": "/"}
+    server = servers.gunicorn("-k", name, "--threads", "2", environ=environ)
+    assert me(server.wait_serving())["worker"]["generation"] == 1
+    assert "strikes=7" in server.log
+    assert "warmup-requests=8" in server.log
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ"),
+    [
+        (["--cow-strikes", "9"], {}),
+        ([], {"GUNICORN_CMD_ARGS": "--cow-strikes 9"}),
+        ([], {"COW_STRIKES": "9"}),
+        (["--config", "strikes.py"], {"COW_STRIKES": "2"}),
+    ],
+)
+def test_options_come_from_where_gunicorn_takes_them(
+    servers: Servers, arguments: list[str], environ: dict[str, str]
+) -> None:
+    server = servers.gunicorn("-k", "cow", *arguments, environ=environ).wait_serving()
+    assert "strikes=9" in server.log
+
+
+def test_gunicorn_help_lists_the_options() -> None:
+    done = run("-m", "gunicorn", "--help")
+    assert done.returncode == 0
+    assert "--cow-max-private SIZE" in done.stdout
+    assert "--cow-exit CHOICE" in done.stdout
+
+
+def test_nothing_is_imported_until_gunicorn_is() -> None:
+    assert run("-c", LOADED).stdout.strip() == "[]"
+
+
+def test_the_hook_can_be_switched_off() -> None:
+    environ = {**os.environ, "COWPRELOAD_STARTUP": "0"}
+    done = run("-c", "import gunicorn.workers as w; print('cow' in w.SUPPORTED_WORKERS)")
+    assert done.stdout.strip() == "False"  # gunicorn.config was not imported
+    text = "import gunicorn.config, gunicorn.workers as w; print('cow' in w.SUPPORTED_WORKERS)"
+    assert run("-c", text).stdout.strip() == "True"
+    assert run("-c", text, env=environ).stdout.strip() == "False"
+
+
+def test_a_damaged_installation_still_starts_python(tmp_path: Path) -> None:
+    """The .pth is there, the package is not."""
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    ask = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+    library = Path(subprocess.check_output([python, "-c", ask], text=True).strip())
+    line = (PURELIB / "cowpreload.pth").read_text()
+    (library / "cowpreload.pth").write_text(line)
+    (library / "gunicorn").mkdir()
+    (library / "gunicorn" / "__init__.py").touch()
+    (library / "gunicorn" / "config.py").write_text("NAME = 1\n")
+    done = subprocess.run(
+        [python, "-c", "import gunicorn.config as c; print(c.NAME)"],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert "cow: start-up hook failed: ModuleNotFoundError" in done.stderr
+
+
+def test_the_start_file_names_what_exists() -> None:
+    """For 3.15 and newer."""
+    module, _, name = (PURELIB / "cowpreload.start").read_text().strip().partition(":")
+    assert run("-c", f"import {module}; {module}.{name}()").returncode == 0
+
+
+def test_a_wheel_carries_the_start_up_files_and_the_plugin(tmp_path: Path) -> None:
+    """What an editable install cannot show."""
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    command += ["--no-build-isolation", "--wheel-dir", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, timeout=300)
+    (wheel,) = tmp_path.glob("*.whl")
+    target = tmp_path / "target"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps",
+         "--target", str(target), str(wheel)],
+        check=True,
+    )  # fmt: skip
+    names = {str(path.relative_to(target)) for path in target.rglob("*")}
+    assert {"cowpreload.pth", "cowpreload.start", "cowpreload/py.typed"} <= names
+    assert {"cowpreload/plugin/plugin.c", "cowpreload/native/cow.h"} <= names
+    assert not [name for name in names if name.startswith(("tests", "examples"))]
+
+
+def test_an_asgi_class_is_refused_where_gunicorn_has_none(
+    servers: Servers, gunicorn23: Path
+) -> None:
+    environ = {"PYTHONPATH": str(gunicorn23)}
+    server = servers.gunicorn("-k", "cow_asgi", app="app:asgi", environ=environ)
+    assert server.wait_exit() == 1
+    assert "worker_class=cow_asgi: this gunicorn has no ASGI worker" in server.log
