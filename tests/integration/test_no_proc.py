@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import PROGRAMS, QUICK, Servers
 
-from cowpreload.bench.server import free_port, script, Server
+from cowpreload.bench.server import Server, free_port, script
 
 
 def can_unshare() -> bool:
@@ -45,12 +45,16 @@ def test_a_server_without_proc_serves_on_without_limits(
     if host == "sync":
         command = [sys.executable, "-m", "gunicorn", "-b", f"127.0.0.1:{port}"]
         command += ["-k", "cow", "app"]
-        command += [part for key, value in flags.items() for part in (f"--{key}", value)]
+        command += [
+            part for key, value in flags.items() for part in (f"--{key}", value)
+        ]
     else:
         command = [script("uwsgi"), "--http-socket", f"127.0.0.1:{port}", "--master"]
         command += ["--die-on-term", "--plugins-dir", str(servers.plugins())]
         command += ["--plugin", "cow", "--module", "app"]
-        command += [part for key, value in flags.items() for part in (f"--{key}", value)]
+        command += [
+            part for key, value in flags.items() for part in (f"--{key}", value)
+        ]
     shell = f'{MOUNTS[mount]} && exec "$@"'
     server = Server(
         ["unshare", "--mount", "sh", "-c", shell, "sh", *command],

@@ -77,12 +77,14 @@ def test_a_plugin_in_a_binary_without_python_refuses(
     program = tmp_path / "host.c"
     program.write_text(
         "#include <dlfcn.h>\n#include <stdarg.h>\n#include <stdio.h>\n"
+        "#include <unistd.h>\n"
         "char uwsgi[1 << 20];\n"
         "void uwsgi_log(const char *f, ...) {\n"
         "    va_list a; va_start(a, f); vprintf(f, a); va_end(a); }\n"
+        "void uwsgi_exit(int code) { fflush(stdout); _exit(code); }\n"
         "int main(int c, char **v) {\n"
         "    void *h = dlopen(v[1], RTLD_LAZY | RTLD_GLOBAL);\n"
-        '    if (!h) { puts(dlerror()); return 9; }\n'
+        "    if (!h) { puts(dlerror()); return 9; }\n"
         '    void (*f)(void) = dlsym(h, "cow_identity_check"); f(); return 8; }\n'
     )
     host = tmp_path / "host"

@@ -64,14 +64,18 @@ def test_unknown_names_in_gunicorn_conf_are_shown_their_nearest(
     config.write_text("cow_max_privat = '200M'\ncow_strike = 3\nworker_class = 'cow'\n")
     server = servers.gunicorn("--config", str(config))
     assert server.wait_exit() == 1
-    assert "cow_max_privat: no such setting; did you mean cow_max_private?" in server.log
+    assert (
+        "cow_max_privat: no such setting; did you mean cow_max_private?" in server.log
+    )
     assert "cow_strike: no such setting; did you mean cow_strikes?" in server.log
 
 
 def test_unknown_options_in_the_ini_are_shown_their_nearest(servers: Servers) -> None:
     server = servers.uwsgi({"cow-max-privat": "200M", "cow_strike": "3"})
     assert server.wait_exit() == 1
-    assert "cow-max-privat: no such setting; did you mean cow-max-private?" in server.log
+    assert (
+        "cow-max-privat: no such setting; did you mean cow-max-private?" in server.log
+    )
     assert "cow-strike: no such setting; did you mean cow-strikes?" in server.log
 
 

@@ -75,9 +75,14 @@ def test_nothing_is_imported_until_gunicorn_is() -> None:
 
 def test_the_hook_can_be_switched_off() -> None:
     environ = {**os.environ, "COWPRELOAD_STARTUP": "0"}
-    done = run("-c", "import gunicorn.workers as w; print('cow' in w.SUPPORTED_WORKERS)")
+    done = run(
+        "-c", "import gunicorn.workers as w; print('cow' in w.SUPPORTED_WORKERS)"
+    )
     assert done.stdout.strip() == "False"  # gunicorn.config was not imported
-    text = "import gunicorn.config, gunicorn.workers as w; print('cow' in w.SUPPORTED_WORKERS)"
+    text = (
+        "import gunicorn.config, gunicorn.workers as w;"
+        "print('cow' in w.SUPPORTED_WORKERS)"
+    )
     assert run("-c", text).stdout.strip() == "True"
     assert run("-c", text, env=environ).stdout.strip() == "False"
 

@@ -1,0 +1,30 @@
+# cowpreload: `make test` and `make demo` set up everything they need, inside build/.
+
+PYTHON ?= python3
+ENVS = $(PYTHON) tools/envs.py
+
+.PHONY: help test test-asan demo lint format docs clean
+
+help:  ## what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+test:  ## every test, on every interpreter found from 3.10 on
+	$(ENVS) test $(TESTS)
+
+test-asan:  ## the native core under the address sanitizer
+	$(ENVS) asan
+
+demo:  ## the example site under both servers, before and after
+	$(ENVS) demo
+
+lint:  ## ruff, mypy, clang-format, documented settings
+	$(ENVS) lint
+
+format:  ## rewrite the sources as the lint wants them
+	$(ENVS) format
+
+docs:  ## write what is generated in docs/
+	$(ENVS) docs
+
+clean:  ## remove what was built
+	rm -rf build cowpreload/native/_cow.c cowpreload/native/*.so *.egg-info

@@ -1,0 +1,289 @@
+"""`make demo`: the example site under both servers, before and after, side by side.
+
+Takes nothing; gives one table on stdout (and its figures as JSON with --json FILE),
+then leaves the site running under cow, unless DEMO_ONCE=1. Memory is what the kernel
+shows after the same requests; rates compare runs of one machine, minutes apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cowpreload import _core
+from cowpreload.bench import server as bench
+from cowpreload.bench.client import Load
+from cowpreload.bench.server import Server, script, wait_until
+from cowpreload.records import Reading
+from cowpreload.units import MIB
+
+SITE = Path(__file__).parent.parent.parent / "examples" / "django_app"
+WORKERS = 4
+WARMUP = ("/", "/product/1/", "/search/?q=lamp", "/browse/1/")
+ROUNDS = 4
+REQUESTS = 500  # a round; each of the catalogue's parts is read more than once
+GROW_MB = 250
+
+
+@dataclass(frozen=True)
+class Row:
+    """One mode; sizes in bytes, `rate` right answers a second."""
+
+    mode: str
+    private: int
+    shared: int
+    total_pss: int
+    rate: float
+    wrong: int
+    recyclings: int
+
+
+def say(text: str) -> None:
+    """Progress, on stderr."""
+    print(f"demo: {text}", file=sys.stderr, flush=True)
+
+
+def paths(parts: int) -> list[str]:
+    """The requests of a round: pages that read the whole catalogue, and others."""
+    found = []
+    for i in range(REQUESTS):
+        kind = i % 5
+        if kind == 0:
+            found.append(f"/?page={i % 40 + 1}")
+        elif kind == 1:
+            found.append(f"/product/{i * 7 % 2000 + 1}/")
+        elif kind == 2:
+            found.append("/search/?q=lamp")
+        else:
+            found.append(f"/browse/{i * 31 % parts + 1}/")
+    return found
+
+
+class Demo:
+    """The four servers, one after the other, in one temporary directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.environ = {"SHOP_DB": str(directory / "shop.sqlite3")}
+        self._empty = directory / "empty.py"
+        self._empty.touch()
+        self._plugins = directory / "plugins"
+
+    def prepare(self) -> None:
+        """Fill the database and build the plugin."""
+        say("filling the database")
+        subprocess.run(
+            [sys.executable, "manage.py", "seed"],
+            cwd=SITE,
+            env={**os.environ, **self.environ},
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        say("building the uWSGI plugin")
+        subprocess.run(
+            [script("cowpreload"), "plugin", "build", "--output", str(self._plugins)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def _gunicorn(self, *arguments: str) -> Server:
+        log = self.directory / "gunicorn.log"
+        return bench.gunicorn(
+            ["--workers", str(WORKERS), *arguments, "shop.wsgi"],
+            SITE,
+            log,
+            self.environ,
+        )
+
+    def _uwsgi(self, plugins: Path | None, **ini: str | Sequence[str]) -> Server:
+        keys = {key.replace("_", "-"): value for key, value in ini.items()}
+        return bench.uwsgi(
+            {
+                "module": "shop.wsgi",
+                "processes": str(WORKERS),
+                "need-app": "true",
+                **keys,
+            },
+            SITE,
+            self.directory / "uwsgi.log",
+            self.environ,
+            plugins=plugins,
+        )
+
+    def start(self, mode: str) -> Server:
+        """One of the four modes, serving."""
+        if mode == "gunicorn --preload":
+            server = self._gunicorn("--config", str(self._empty), "--preload")
+        elif mode == "gunicorn cow":
+            server = self._gunicorn("--config", "gunicorn.conf.py")
+        elif mode == "uWSGI":
+            server = self._uwsgi(None)
+        else:
+            server = self._uwsgi(
+                self._plugins,
+                cow_warmup=WARMUP,
+                cow_max_private="200M",
+                cow_max_private_hard="400M",
+            )
+        return server.wait_serving(workers=WORKERS)
+
+    def measure(self, mode: str) -> Row:
+        """Serve the same requests, then read every process."""
+        say(f"{mode}: starting")
+        with self.start(mode) as server:
+            parts = int(json.loads(server.get("/browse/")[1])["parts"])
+            rates, wrong = [], 0
+            for number in range(ROUNDS):
+                load = Load(server.port, paths(parts), requests=REQUESTS, seconds=60)
+                report = load.start().finish()
+                rates.append(report.rate)
+                wrong += report.wrong + report.failed
+                say(f"{mode}: {(number + 1) * REQUESTS} requests, {report.rate:.0f}/s")
+            readings = [_core.take_reading(pid) for pid in server.workers()]
+            master = _core.take_reading(server.pid)
+            recyclings = self._grow_one(server, mode)
+        return Row(
+            mode=mode,
+            private=_median(readings, "private"),
+            shared=_median(readings, "shared"),
+            total_pss=master.pss + sum(each.pss for each in readings),
+            rate=statistics.median(rates[1:]),
+            wrong=wrong,
+            recyclings=recyclings,
+        )
+
+    def _grow_one(self, server: Server, mode: str) -> int:
+        """Let one worker leak; how many workers were recycled for it."""
+        say(f"{mode}: one worker grows by {GROW_MB} MB")
+        server.get(f"/probe/grow/?mb={GROW_MB}")
+        if "cow" not in mode:
+            return 0
+        wait_until(lambda: " recycled " in server.log, 40, "recycling")
+        return server.log.count(" recycled ")
+
+
+def _median(readings: Sequence[Reading], name: str) -> int:
+    return int(statistics.median(getattr(each, name) for each in readings))
+
+
+MODES = ("gunicorn --preload", "gunicorn cow", "uWSGI", "uWSGI cow")
+
+
+def relative(rows: Sequence[dict[str, Any]]) -> list[float]:
+    """Each row's rate against the plain mode of its host, which stands before it."""
+    return [
+        row["rate"] / rows[index - index % 2]["rate"] for index, row in enumerate(rows)
+    ]
+
+
+def _cells(figures: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows = figures["rows"]
+    return [
+        (
+            row["mode"],
+            f"{row['private'] / MIB:.1f}",
+            f"{row['shared'] / MIB:.1f}",
+            f"{row['total_pss'] / MIB:.0f}",
+            f"{ratio:.2f}",
+            str(row["recyclings"]),
+        )
+        for row, ratio in zip(rows, relative(rows), strict=True)
+    ]
+
+
+HEAD = ("mode", "private/worker", "shared/worker", "total PSS", "req/s", "recycled")
+
+
+def terminal(figures: dict[str, Any]) -> str:
+    """The table at 80 columns, sizes in MiB, rate relative to the plain host."""
+    lines = []
+    for cells in [HEAD, *_cells(figures)]:
+        first, *others = cells
+        lines.append(f"{first:<19}" + "".join(f"{each:>12}" for each in others))
+    head = "{:<19}{:>15}{:>14}{:>11}{:>8}{:>10}"
+    lines = [head.format(*cells) for cells in [HEAD, *_cells(figures)]]
+    return "\n".join(lines)
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """The table of README.md."""
+    lines = [
+        f"CPython {figures['python']}, Django {figures['django']}, gunicorn "
+        f"{figures['gunicorn']}, uWSGI {figures['uwsgi']}, {WORKERS} workers, "
+        f"{ROUNDS * REQUESTS} requests, MiB:",
+        "",
+        "| " + " | ".join(HEAD) + " |",
+        "| --- " + "| ---: " * (len(HEAD) - 1) + "|",
+    ]
+    lines += ["| " + " | ".join(cells) + " |" for cells in _cells(figures)]
+    return "\n".join(lines)
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    names = ("django", "gunicorn", "uwsgi")
+    return {
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "cores": str(os.cpu_count()),
+        **{name: version(name) for name in names},
+    }
+
+
+def leave_running(demo: Demo) -> None:
+    """Serve until the user ends it."""
+    with demo.start("gunicorn cow") as server:
+        print(
+            f"\nThe shop runs under cow at http://127.0.0.1:{server.port}/ "
+            f"(try /probe/me/ and /probe/grow/?mb=250).\n"
+            f"See its workers:  {script('cowpreload')} status {server.pid}\n"
+            f"Stop it:          Ctrl-C here, or kill {server.pid}",
+            flush=True,
+        )
+        try:
+            server.process.wait()
+        except KeyboardInterrupt:
+            say("stopping")
+
+
+def main() -> int:
+    """Run the demo."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="cow-demo-") as name:
+        demo = Demo(Path(name))
+        demo.prepare()
+        rows = [asdict(demo.measure(mode)) for mode in MODES]
+        figures: dict[str, Any] = {**_versions(), "rows": rows}
+        if arguments.json:
+            arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
+        print(
+            f"\nCPython {figures['python']}: {WORKERS} workers, "
+            f"{ROUNDS * REQUESTS} requests, MiB; req/s relative to the plain host; "
+            f"{time.monotonic() - began:.0f} s\n\n{terminal(figures)}"
+        )
+        if any(row["wrong"] for row in rows):
+            say("some answers were wrong or missing: see above")
+            return 1
+        if os.environ.get("DEMO_ONCE") != "1":
+            leave_running(demo)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,288 @@
+/*
+ * The native core without Python, for the address and undefined-behaviour
+ * sanitizers. What Python's tests cannot reach is here: the thread, the tickets of
+ * several processes, texts cut at every byte.
+ */
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "check.h"
+#include "cow.h"
+
+#define MIB (1024 * 1024)
+
+static const char ROLLUP[] =
+    "55a31c68b000-7ffe2b4ad000 ---p 00000000 00:00 0   [rollup]\n"
+    "Rss:                1716 kB\nPss:                 756 kB\n"
+    "Shared_Clean:       1496 kB\nShared_Dirty:          0 kB\n"
+    "Private_Clean:       108 kB\nPrivate_Dirty:       112 kB\nSwap:     4 kB\n";
+
+static struct cow_board *board;
+static int board_fd;
+
+static void nap_ms(long ms) {
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
+TEST(a_text_cut_anywhere_is_read_within_its_bounds) {
+    for (size_t size = 0; size < sizeof ROLLUP; size++) {
+        char *text = malloc(size + !size); /* exact, so that the sanitizer sees */
+        struct cow_reading reading;
+        uint64_t resident;
+        memcpy(text, ROLLUP, size);
+        (void)cow_reading_parse(text, size, &reading);
+        (void)cow_statm_parse(text, size, 4096, &resident);
+        free(text);
+    }
+}
+
+TEST(slots_are_given_lowest_first_and_found_again_when_their_process_is_gone) {
+    CHECK(cow_slot_find(board) == 1);
+    CHECK(cow_slot_boot(board, 1, getpid()) == COW_OK);
+    CHECK(cow_slot_find(board) == 2);
+    pid_t gone = fork();
+    if (gone == 0) _exit(0);
+    waitpid(gone, NULL, 0);
+    CHECK(cow_slot_boot(board, 2, gone) == COW_OK);
+    CHECK(cow_slot_find(board) == 2);
+    CHECK(cow_slot_free(board, 1) == COW_OK);
+    CHECK(cow_slot_find(board) == 1);
+    CHECK(cow_slot_boot(board, 0, 1) == COW_ESLOT);
+    CHECK(cow_slot_boot(board, COW_SLOTS + 1, 1) == COW_ESLOT);
+    CHECK(board->slot[0].generation == 1);
+    CHECK(cow_slot_boot(board, 1, getpid()) == COW_OK);
+    CHECK(board->slot[0].generation == 2);
+    cow_slot_free(board, 1);
+    cow_slot_free(board, 2);
+}
+
+TEST(a_ticket_is_held_until_the_replacement_is_ready) {
+    struct cow_limits limits = {.max_recycling = 1};
+    uint64_t now = cow_now_ms();
+    cow_slot_boot(board, 1, getpid());
+    cow_slot_boot(board, 2, getppid());
+    board->slot[0].state = board->slot[1].state = COW_READY;
+    CHECK(cow_ticket_take(board, 1, getpid(), &limits, now));
+    CHECK(cow_ticket_take(board, 1, getpid(), &limits, now)); /* held already */
+    CHECK(!cow_ticket_take(board, 2, getppid(), &limits, now));
+    cow_ticket_release(board, 1);
+    CHECK(cow_ticket_take(board, 2, getppid(), &limits, now));
+    cow_ticket_release(board, 2);
+    cow_slot_free(board, 1);
+    cow_slot_free(board, 2);
+}
+
+TEST(a_ticket_of_a_dead_or_stuck_worker_lapses) {
+    struct cow_limits limits = {.max_recycling = 1};
+    uint64_t now = cow_now_ms() + 5000000;
+    pid_t gone = fork();
+    if (gone == 0) _exit(0);
+    waitpid(gone, NULL, 0);
+    cow_slot_boot(board, 1, gone);
+    cow_slot_boot(board, 2, getpid());
+    board->slot[0].state = COW_LEAVING;
+    CHECK(cow_ticket_take(board, 1, gone, &limits, now));
+    CHECK(!cow_ticket_take(board, 2, getpid(), &limits, now + 2000));
+    CHECK(
+        cow_ticket_take(board, 2, getpid(), &limits, now + COW_TICKET_DEAD_MS + 2000));
+    cow_slot_boot(board, 1, getppid());
+    board->slot[1].state = COW_LEAVING;
+    now += 100000;
+    cow_ticket_release(board, 2);
+    CHECK(cow_ticket_take(board, 2, getpid(), &limits, now));
+    CHECK(!cow_ticket_take(board, 1, getppid(), &limits,
+                           now + COW_TICKET_DEAD_MS + 2000));
+    CHECK(cow_ticket_take(board, 1, getppid(), &limits,
+                          now + COW_TICKET_STUCK_MS + 2000));
+    cow_ticket_release(board, 1);
+    cow_slot_free(board, 1);
+    cow_slot_free(board, 2);
+}
+
+static void take_and_hold(void) {
+    struct cow_limits limits = {.max_recycling = 3};
+    uint32_t slot = (uint32_t)getpid() % COW_SLOTS + 1;
+    cow_slot_boot(board, slot, getpid());
+    board->slot[slot - 1].state = COW_READY;
+    int taken = cow_ticket_take(board, slot, getpid(), &limits, cow_now_ms());
+    board->slot[slot - 1].requests = (uint64_t)taken;
+    nap_ms(500);
+    _exit(taken);
+}
+
+TEST(processes_that_race_for_tickets_get_no_more_than_there_are) {
+    enum { RACERS = 24 };
+    pid_t pids[RACERS];
+    int taken = 0;
+    fflush(stdout);
+    for (int i = 0; i < RACERS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) take_and_hold();
+    }
+    for (int i = 0; i < RACERS; i++) {
+        int status;
+        waitpid(pids[i], &status, 0);
+        taken += WEXITSTATUS(status);
+    }
+    CHECK(taken == 3);
+    memset(board->tickets, 0, sizeof board->tickets);
+    memset(board->slot, 0, sizeof board->slot);
+}
+
+TEST(an_end_is_logged_once) {
+    char line[256];
+    struct cow_verdict verdict = {
+        .action = COW_RECYCLE, .reason = COW_REASON_PRIVATE, .limit = 128 * MIB};
+    struct cow_reading reading = {.private_bytes = 131 * MIB};
+    cow_slot_boot(board, 2, 4242);
+    cow_end_post(board, 2, &verdict, &reading, board->slot[1].booted_at_ms + 312000);
+    CHECK(cow_end_line(board, 2, line, sizeof line) == strlen(line));
+    CHECK(!strcmp(line,
+                  "cow: worker=2 gen=1 pid=4242 recycled private=131MiB "
+                  "limit=128MiB age=312s"));
+    CHECK(cow_end_line(board, 2, line, sizeof line) == 0);
+    char small[10];
+    cow_end_post(board, 2, &verdict, &reading, cow_now_ms());
+    CHECK(cow_end_line(board, 2, small, sizeof small) == sizeof small - 1);
+    cow_slot_free(board, 2);
+}
+
+#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+
+static volatile sig_atomic_t asked;
+static void on_term(int number) { asked = number; }
+static const struct cow_limits GROWTH = {
+    .max_growth = 20 * MIB, .interval_ms = 20, .strikes = 2, .max_recycling = 1};
+
+static void grow_by(size_t size) {
+    char *memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    for (size_t at = 0; at < size; at += 4096) memory[at] = 1;
+}
+
+static void watched_growth(void) {
+    struct cow_host host = {.leave_signal = SIGTERM};
+    struct cow_reading reading;
+    int exceeds;
+    signal(SIGTERM, on_term);
+    cow_slot_boot(board, 3, getpid());
+    CHECK(cow_watch_start(board, 3, &GROWTH, &host) == COW_OK);
+    CHECK(cow_watch_start(board, 3, &GROWTH, &host) == COW_ERUNNING);
+    CHECK(cow_watch_ready(0, &reading, &exceeds) == COW_OK);
+    CHECK(!exceeds && LOAD(board->slot[2].state) == COW_READY);
+    nap_ms(200);
+    CHECK(!asked);
+    grow_by(30 * MIB);
+    for (int i = 0; i < 200 && !asked; i++) nap_ms(20);
+    CHECK(asked == SIGTERM);
+    CHECK(LOAD(board->slot[2].state) == COW_LEAVING);
+    CHECK(cow_watch_stop() == COW_OK);
+    CHECK(cow_watch_stop() == COW_ESTOPPED);
+}
+
+TEST(a_worker_that_grows_is_asked_to_leave_by_a_signal_to_its_main_thread) {
+    CHECK(in_child(watched_growth) == 0);
+    CHECK(board->end[2].reason == COW_REASON_GROWTH);
+    memset(board->tickets, 0, sizeof board->tickets);
+}
+
+static void watched_copying(void) {
+    /* Copying inherited pages leaves the resident set as it was: only the faults
+     * tell. The parent's pages stay shared until they are written here. */
+    extern char *inherited;
+    struct cow_host host = {.leave_signal = SIGTERM};
+    struct cow_reading reading;
+    int exceeds;
+    signal(SIGTERM, on_term);
+    cow_slot_boot(board, 4, getpid());
+    for (size_t at = 0; at < 40 * MIB; at += 4096) asked |= inherited[at] & 0;
+    CHECK(cow_watch_start(board, 4, &GROWTH, &host) == COW_OK);
+    CHECK(cow_watch_ready(0, &reading, &exceeds) == COW_OK);
+    for (size_t at = 0; at < 40 * MIB; at += 4096) inherited[at] = 2;
+    for (int i = 0; i < 200 && !asked; i++) nap_ms(20);
+    CHECK(asked == SIGTERM);
+    CHECK(cow_watch_stop() == COW_OK);
+}
+
+char *inherited;
+
+TEST(copied_pages_are_noticed_although_the_resident_set_stays) {
+    inherited = mmap(NULL, 40 * MIB, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (size_t at = 0; at < 40 * MIB; at += 4096) inherited[at] = 1;
+    CHECK(in_child(watched_copying) == 0);
+    munmap(inherited, 40 * MIB);
+    memset(board->tickets, 0, sizeof board->tickets);
+}
+
+static void watched_hard(void) {
+    struct cow_limits limits = {.max_private_hard = 64 * MIB, .interval_ms = 20};
+    struct cow_host host = {.leave_signal = SIGTERM};
+    cow_slot_boot(board, 5, getpid());
+    CHECK(cow_watch_start(board, 5, &limits, &host) == COW_OK);
+    grow_by(200 * MIB);
+    nap_ms(5000);
+}
+
+TEST(the_hard_limit_kills_even_before_ready) {
+    int status = in_child(watched_hard);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    CHECK(board->end[4].action == COW_KILL);
+}
+
+static int left;
+static void leave_now(void) { __atomic_store_n(&left, 1, __ATOMIC_RELEASE); }
+
+static void asked_to_exit(void) {
+    struct cow_host host = {.exit_now = leave_now};
+    struct cow_limits limits = {.interval_ms = 60000};
+    cow_slot_boot(board, 6, getpid());
+    CHECK(cow_watch_start(board, 6, &limits, &host) == COW_OK);
+    cow_watch_request_exit();
+    for (int i = 0; i < 200 && !LOAD(left); i++) nap_ms(20);
+    CHECK(LOAD(left));
+    CHECK(cow_watch_stop() == COW_OK);
+}
+
+TEST(a_request_to_exit_wakes_the_thread_at_once) {
+    CHECK(in_child(asked_to_exit) == 0);
+}
+
+TEST(a_board_of_another_layout_is_refused) {
+    struct cow_board *other;
+    board->layout++;
+    CHECK(cow_board_open(board_fd, &other) == COW_ELAYOUT);
+    board->layout--;
+    CHECK(cow_board_open(board_fd, &other) == COW_OK);
+    CHECK(cow_board_close(other) == COW_OK);
+    CHECK(cow_board_open(0, &other) == COW_ELAYOUT);
+}
+
+TEST(every_code_has_a_name) {
+    for (int code = COW_OK; code <= COW_ETHREAD; code++)
+        CHECK(strcmp(cow_strerror(code), "unknown code"));
+    CHECK(!strcmp(cow_strerror(99), "unknown code"));
+}
+
+int main(void) {
+    CHECK(cow_board_create(&board, &board_fd) == COW_OK);
+    RUN(a_text_cut_anywhere_is_read_within_its_bounds);
+    RUN(slots_are_given_lowest_first_and_found_again_when_their_process_is_gone);
+    RUN(a_ticket_is_held_until_the_replacement_is_ready);
+    RUN(a_ticket_of_a_dead_or_stuck_worker_lapses);
+    RUN(processes_that_race_for_tickets_get_no_more_than_there_are);
+    RUN(an_end_is_logged_once);
+    RUN(a_worker_that_grows_is_asked_to_leave_by_a_signal_to_its_main_thread);
+    RUN(copied_pages_are_noticed_although_the_resident_set_stays);
+    RUN(the_hard_limit_kills_even_before_ready);
+    RUN(a_request_to_exit_wakes_the_thread_at_once);
+    RUN(a_board_of_another_layout_is_refused);
+    RUN(every_code_has_a_name);
+    printf("done\n");
+    return 0;
+}

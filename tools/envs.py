@@ -1,0 +1,192 @@
+"""Virtual environments in build/, and what runs in them: the Makefile's right hand.
+
+    envs.py test [PYTEST-ARGUMENT ...]   every interpreter found from 3.10 on
+    envs.py asan | demo | lint | format | docs      the newest interpreter
+
+Takes nothing but the checkout; says plainly what is missing on the machine. Runs on
+any Python from 3.8 on, with nothing installed.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+OLDEST, NEWEST = 10, 15
+ASK = (
+    "import sys, sysconfig, os, venv, ensurepip;"
+    "print(sys.executable);"
+    "print(os.path.exists(sysconfig.get_paths()['include'] + '/Python.h'))"
+)
+
+
+def say(text):
+    print(f"envs: {text}", file=sys.stderr, flush=True)
+
+
+def fail(text):
+    say(text)
+    sys.exit(1)
+
+
+def pyenv_variables():
+    """Make pyenv's shims answer for every version that it holds."""
+    if not shutil.which("pyenv") or os.environ.get("PYENV_VERSION"):
+        return {}
+    done = subprocess.run(
+        ["pyenv", "versions", "--bare"], stdout=subprocess.PIPE, text=True
+    )
+    versions = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    return {"PYENV_VERSION": ":".join(reversed(versions))} if versions else {}
+
+
+def interpreters():
+    """(minor version, path) of every usable CPython, oldest first."""
+    environ = dict(os.environ, **pyenv_variables())
+    found = []
+    for minor in range(OLDEST, NEWEST + 1):
+        name = f"python3.{minor}"
+        if not shutil.which(name):
+            continue
+        done = subprocess.run(
+            [name, "-c", ASK],
+            env=environ,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["it does not start"])[-1]
+            say(f"{name} left out: {last}")
+            continue
+        path, headers = done.stdout.split()
+        if headers != "True":
+            say(f"{name} left out: no Python.h (apt-get install {name}-dev)")
+            continue
+        found.append((minor, path))
+    return found
+
+
+def require():
+    """The usable interpreters; ends with what to install if something is missing."""
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        fail("no C compiler: apt-get install build-essential")
+    found = interpreters()
+    if not found:
+        fail(
+            f"no CPython from 3.{OLDEST} on with venv and headers: "
+            "apt-get install python3 python3-venv python3-dev"
+        )
+    return found
+
+
+def stamp(path):
+    """What the environment depends on, as one text."""
+    digest = hashlib.sha256()
+    sources = [ROOT / "setup.py", ROOT / "pyproject.toml", Path(__file__)]
+    sources += sorted((ROOT / "cowpreload" / "native").glob("*.[ch]"))
+    sources += [ROOT / "cowpreload" / "native" / "cow.cdef"]
+    sources += [ROOT / "cowpreload" / "native" / "build.py"]
+    sources += [ROOT / "cowpreload" / "startup.py"]
+    for source in sources:
+        digest.update(source.read_bytes())
+    return path + " " + digest.hexdigest()
+
+
+def environment(minor, path):
+    """A virtual environment with the package (editable) and all extras; its bin/."""
+    home = BUILD / f"venv-3.{minor}"
+    mark = home / "cowpreload.stamp"
+    wanted = stamp(path)
+    if not mark.exists() or mark.read_text() != wanted:
+        say(f"setting up {home.relative_to(ROOT)}")
+        if not (home / "bin" / "pip").exists():
+            subprocess.check_call([path, "-m", "venv", "--clear", str(home)])
+        pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        pip += ["--disable-pip-version-check"]
+        subprocess.check_call([*pip, "--upgrade", "pip", "setuptools>=68", "cffi>=2"])
+        # In this environment's own build directory: interpreters share the checkout.
+        subprocess.check_call(
+            [*pip, "--no-build-isolation", "--editable", f"{ROOT}[test]"]
+        )
+        mark.write_text(wanted)
+    return home / "bin"
+
+
+def run(*command, **variables):
+    environ = dict(os.environ, **variables)
+    environ.pop("PYTHONPATH", None)
+    return subprocess.call([str(part) for part in command], cwd=str(ROOT), env=environ)
+
+
+def test(arguments):
+    """The whole suite on each interpreter; the first failure decides the code."""
+    code = 0
+    for minor, path in require():
+        bin_ = environment(minor, path)
+        say(f"testing on 3.{minor}")
+        code = run(bin_ / "python", "-m", "pytest", *arguments) or code
+    return code
+
+
+def newest():
+    return environment(*require()[-1])
+
+
+def asan(arguments):
+    """Build the core again with the sanitizer, elsewhere, and run the native tests."""
+    return run(newest() / "python", "-m", "pytest", "tests/native", *arguments)
+
+
+def demo(arguments):
+    return run(newest() / "python", "-m", "cowpreload.bench.demo", *arguments)
+
+
+def c_files():
+    return sorted(
+        path
+        for folder in ("cowpreload/native", "plugin", "tests/native")
+        for path in (ROOT / folder).glob("*.[ch]")
+        if path.name != "_cow.c"
+    )
+
+
+def lint(arguments):
+    bin_ = newest()
+    steps = [
+        [bin_ / "ruff", "check", "."],
+        [bin_ / "ruff", "format", "--check", "."],
+        [bin_ / "mypy"],
+        [bin_ / "clang-format", "--dry-run", "--Werror", *c_files()],
+        [bin_ / "python", "tools/docs.py", "--check"],
+    ]
+    return max([run(*step) for step in steps])
+
+
+def format(arguments):
+    bin_ = newest()
+    run(bin_ / "ruff", "check", "--fix", ".")
+    run(bin_ / "ruff", "format", ".")
+    return run(bin_ / "clang-format", "-i", *c_files())
+
+
+def docs(arguments):
+    return run(newest() / "python", "tools/docs.py")
+
+
+COMMANDS = {
+    "test": test,
+    "asan": asan,
+    "demo": demo,
+    "lint": lint,
+    "format": format,
+    "docs": docs,
+}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
+        fail(f"usage: envs.py {'|'.join(COMMANDS)}")
+    sys.exit(COMMANDS[sys.argv[1]](sys.argv[2:]))
