@@ -1,7 +1,7 @@
 """Warm up: request the configured paths in the master, in-process, before the fork.
 
 Takes the WSGI or ASGI callable and `Settings`; gives a WarmupReport. A path that
-raises or answers 500 or above stops the start with a WarmupError; 4xx is a warning.
+raises or answers 500 or above stops the start with a WarmupError; 3xx and 4xx warn.
 Must not open a socket; must leave no event loop or thread behind.
 """
 
@@ -11,9 +11,10 @@ import asyncio
 import inspect
 import io
 import sys
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
+from wsgiref.util import FileWrapper
 
 from cowpreload.errors import WarmupError
 from cowpreload.records import WarmupReport
@@ -36,6 +37,21 @@ def default_host() -> str:
                 if host != "*":
                     return str(host).lstrip(".")
     return "localhost"
+
+
+def secure_environ() -> dict[str, str]:
+    """What makes a request look like HTTPS to a Django that redirects all others.
+
+    Such a site would warm up its redirects only.
+    """
+    if "django.conf" not in sys.modules:
+        return {}
+    from django.conf import settings
+
+    if not settings.configured or not settings.SECURE_SSL_REDIRECT:
+        return {}
+    header = settings.SECURE_PROXY_SSL_HEADER
+    return {"wsgi.url_scheme": "https"} | ({header[0]: header[1]} if header else {})
 
 
 def wsgi_environ(path: str, host: str, prefix: str = "") -> dict[str, Any]:
@@ -63,22 +79,10 @@ def wsgi_environ(path: str, host: str, prefix: str = "") -> dict[str, Any]:
         "wsgi.multithread": False,
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
-        "wsgi.file_wrapper": _FileWrapper,
+        "wsgi.file_wrapper": FileWrapper,
         "cowpreload.warmup": True,
+        **secure_environ(),
     }
-
-
-class _FileWrapper:
-    """Read a file response to its end, as a server without sendfile does."""
-
-    def __init__(self, file: Any, size: int = 65536) -> None:
-        self._file, self._size = file, size
-
-    def __iter__(self) -> Iterable[bytes]:
-        return iter(lambda: self._file.read(self._size), b"")
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def request_wsgi(app: Callable[..., Any], environ: dict[str, Any]) -> int:
@@ -115,20 +119,24 @@ def is_asgi(app: Any) -> bool:
 def _asgi_scope(path: str, host: str, state: dict[str, Any]) -> Scope:
     parts = urlsplit(path)
     raw = parts.path.encode("latin-1", "replace")
+    secure = secure_environ()
+    headers = [(b"host", host.encode()), (b"user-agent", AGENT.encode())]
+    headers += [
+        (name.removeprefix("HTTP_").replace("_", "-").lower().encode(), value.encode())
+        for name, value in secure.items()
+        if name.startswith("HTTP_")
+    ]
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": "1.1",
         "method": "GET",
-        "scheme": "http",
+        "scheme": secure.get("wsgi.url_scheme", "http"),
         "path": unquote_to_bytes(parts.path).decode("utf-8", "replace"),
         "raw_path": raw,
         "query_string": parts.query.encode(),
         "root_path": "",
-        "headers": [
-            (b"host", host.encode()),
-            (b"user-agent", AGENT.encode()),
-        ],
+        "headers": headers,
         "client": ("127.0.0.1", 0),
         "server": (host.partition(":")[0], 80),
         "state": state.copy(),
@@ -273,9 +281,10 @@ def warm_up(
             raise WarmupError(
                 f"warmup={path}: answered {status}; mend the page or leave the path out"
             )
-        if status >= 400:
+        if status >= 300:
+            page = "an error page" if status >= 400 else "a redirect"
             warnings.append(
-                f"cow: warm-up path={path} status={status}: warms an error page; "
+                f"cow: warm-up path={path} status={status}: warms {page}; "
                 "give a path that answers 200, or set warmup-host"
             )
     return WarmupReport(len(statuses), tuple(warnings))

@@ -34,8 +34,12 @@ def fail(text):
 
 
 def pyenv_variables():
-    """Make pyenv's shims answer for every version that it holds."""
-    if not shutil.which("pyenv") or os.environ.get("PYENV_VERSION"):
+    """Make pyenv's shims answer for every version that it holds.
+
+    A shim that runs this file has set PYENV_VERSION to its own; several are somebody's
+    choice.
+    """
+    if not shutil.which("pyenv") or ":" in os.environ.get("PYENV_VERSION", ""):
         return {}
     done = subprocess.run(
         ["pyenv", "versions", "--bare"], stdout=subprocess.PIPE, text=True

@@ -18,6 +18,7 @@ from gunicorn.workers.sync import SyncWorker
 
 from cowpreload import watch
 from cowpreload.errors import NativeError
+from cowpreload.hosts.gunicorn_drain import DrainMixin
 from cowpreload.hosts.gunicorn_master import MASTER
 from cowpreload.leave import exit_code, leave
 from cowpreload.settings import Settings
@@ -143,5 +144,5 @@ class CowWorker(CowMixin, SyncWorker):  # type: ignore[misc]
         return super().__new__(cls)
 
 
-class CowThreadWorker(CowMixin, ThreadWorker):  # type: ignore[misc]
+class CowThreadWorker(CowMixin, DrainMixin, ThreadWorker):  # type: ignore[misc]
     """`--worker-class cow --threads N`."""

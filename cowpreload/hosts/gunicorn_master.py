@@ -130,6 +130,11 @@ class Master:
             raise RuntimeError(f"cow: {error}") from error
         for warning in self._warmup.warnings:
             log.warning(warning)
+        if app.cfg.reload:
+            log.warning(
+                "cow: reload=True: preloaded code does not reload; "
+                "use the sync worker in development"
+            )
 
     def seal(self, cfg: Any, app: Any, log: Any) -> Board | None:
         """Audit and freeze, once, right before the first fork; give the board.

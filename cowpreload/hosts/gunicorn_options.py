@@ -7,6 +7,7 @@ comes by here, whatever its worker class.
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -50,6 +51,18 @@ def _option(declared: Declared, base: Any) -> None:
     type(base)(f"Cow_{declared.attribute}", (base,), attributes)
 
 
+def _warn_without_effect(cfg: Any) -> None:
+    """Say so if a setting of ours was given to a server of another worker class."""
+    settings = (cfg.settings[declared.variable] for declared in DECLARED)
+    given = [each.name for each in settings if each.get() != each.default]
+    if given:
+        print(
+            f"cow: {', '.join(given)}: no effect under worker_class="
+            f"{cfg.worker_class_str}; use cow or cow_asgi",
+            file=sys.stderr,
+        )
+
+
 def _worker_class_property(config: Any) -> property:
     """Config.worker_class, which then lets a class of ours see the configuration.
 
@@ -63,6 +76,8 @@ def _worker_class_property(config: Any) -> property:
         configure = getattr(found, "cow_configure", None)
         if configure is not None:
             configure(cfg)
+        else:
+            _warn_without_effect(cfg)
         return found
 
     return property(worker_class)

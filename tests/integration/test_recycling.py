@@ -9,6 +9,7 @@ import re
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -201,3 +202,24 @@ def test_both_hosts_report_the_same_way(servers: Servers) -> None:
         lines.append(re.sub(r"\d+", "N", line[line.index("cow:") :]))
         assert json.loads(server.get("/me")[1])["worker"]["slot"] == 1
     assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_recycling_on_gunicorn_23_loses_no_request(
+    servers: Servers, gunicorn23: Path, threads: str
+) -> None:
+    options = {**QUICK, "cow-max-growth": "60M", "cow-max-recycling": "3"}
+    flags = [part for key, value in options.items() for part in (f"--{key}", value)]
+    server = servers.gunicorn(
+        *["-k", "cow", "-w", "8", "--threads", threads, *flags],
+        environ={"PYTHONPATH": str(gunicorn23)},
+    ).wait_serving(workers=8)
+    assert "Starting gunicorn 23" in server.log
+    load = Load(
+        server.port, [f"/growsum?n={NUMBER}&mb=8"], seconds=150, check=sum_is_right
+    ).start()
+    try:
+        wait_until(lambda: len(ends(server)) >= 50, 150, "50 recyclings")
+    finally:
+        report = load.stop()
+    assert (report.failed, report.wrong) == (0, 0), report.errors[:5]

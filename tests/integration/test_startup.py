@@ -62,6 +62,11 @@ def test_options_come_from_where_gunicorn_takes_them(
     assert "strikes=9" in server.log
 
 
+def test_settings_without_effect_are_named(servers: Servers) -> None:
+    server = servers.gunicorn("-k", "sync", "--cow-max-private", "200M").wait_serving()
+    assert "cow: cow_max_private: no effect under worker_class=sync" in server.log
+
+
 def test_gunicorn_help_lists_the_options() -> None:
     done = run("-m", "gunicorn", "--help")
     assert done.returncode == 0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from conftest import run
 
 from cowpreload.errors import WarmupError
 from cowpreload.settings import Settings
@@ -65,6 +66,39 @@ def test_a_path_that_answers_404_is_a_warning() -> None:
     report = warm_up(Recorder("404 Not Found"), Settings(warmup=("/a",)))
     assert len(report.warnings) == 1
     assert "path=/a status=404" in report.warnings[0]
+
+
+def test_a_redirect_is_a_warning_too() -> None:
+    report = warm_up(Recorder("301 Moved"), Settings(warmup=("/a",)))
+    assert "status=301: warms a redirect" in report.warnings[0]
+
+
+DJANGO = """
+from django.conf import settings
+settings.configure(ALLOWED_HOSTS=["*", ".shop.example"], SECURE_SSL_REDIRECT=True,
+    SECURE_PROXY_SSL_HEADER=("HTTP_X_PROTO", "https"), ROOT_URLCONF=__name__,
+    MIDDLEWARE=["django.middleware.security.SecurityMiddleware"])
+import django; django.setup()
+from django.http import HttpResponse
+from django.urls import path
+urlpatterns = [path("", lambda request: HttpResponse(request.get_host()))]
+from cowpreload.settings import Settings
+from cowpreload.warmup import warm_up
+if KIND == "wsgi":
+    from django.core.wsgi import get_wsgi_application as get
+else:
+    from django.core.asgi import get_asgi_application as get
+print(warm_up(get(), Settings(warmup=("/",), warmup_repeat=1)))
+import threading; print(threading.active_count())
+"""
+
+
+@pytest.mark.parametrize("kind", ["wsgi", "asgi"])
+def test_django_accepts_the_host_and_does_not_redirect(kind: str) -> None:
+    done = run("-c", f"KIND = {kind!r}\n{DJANGO}")
+    assert done.stdout.splitlines() == ["WarmupReport(requests=1, warnings=())", "1"], (
+        done.stderr
+    )
 
 
 def test_a_mounted_application_gets_its_prefix() -> None:
