@@ -28,6 +28,23 @@ def exit_code(exception: BaseException | None) -> int:
     return 1
 
 
+def _join_threads() -> None:
+    """Wait for the non-daemon threads, as the interpreter does before atexit.
+
+    Its own way waits for the main thread too if another one asks (a request that
+    uWSGI interrupts; seen to wait for ever on 3.10 to 3.12): then it is done here.
+    """
+    if threading.current_thread() is threading.main_thread():
+        threading._shutdown()  # type: ignore[attr-defined]
+        return
+    for callback in reversed(getattr(threading, "_threading_atexits", ())):
+        callback()
+    ours = (threading.main_thread(), threading.current_thread())
+    for thread in threading.enumerate():
+        if not thread.daemon and thread not in ours:
+            thread.join()
+
+
 def run_exit_handlers() -> None:
     """Join non-daemon threads, run every atexit callback once, flush.
 
@@ -35,7 +52,7 @@ def run_exit_handlers() -> None:
     `logging.shutdown` among it; so the callbacks are run from here.
     """
     with contextlib.suppress(Exception):
-        threading._shutdown()  # type: ignore[attr-defined]
+        _join_threads()
     with contextlib.suppress(Exception):
         atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

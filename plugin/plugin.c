@@ -37,6 +37,7 @@ static void postinit_apps(void) {
 
 static void post_fork(void) {
     if (uwsgi.mywid == 0) return;
+    cow_worker_forget_master();
     cow_worker_keep_status();
     (void)cow_bridge_begin(); /* it has said why; the worker serves on, unwatched */
 }
@@ -49,8 +50,10 @@ static void hijack_worker(void) {
 }
 
 static void master_cycle(void) {
+    static int wakes;
     char line[256];
     if (!cow_api) return;
+    if (!wakes++) cow_worker_wake_master();
     for (int i = 1; i <= uwsgi.numproc && i <= COW_SLOTS; i++) {
         if (cow_api->end_line(cow_api->board, (uint32_t)i, line, sizeof line))
             uwsgi_log("%s\n", line);

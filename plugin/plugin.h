@@ -39,8 +39,10 @@ void cow_bridge_unfreeze(void);
 int cow_bridge_exit_handlers(volatile int *taken);
 
 /* worker.c */
-void cow_worker_ask_to_leave(void); /* after the requests in flight */
-void cow_worker_exit_now(void);     /* although requests are in flight */
+void cow_worker_ask_to_leave(void);  /* after the requests in flight */
+void cow_worker_exit_now(void);      /* although requests are in flight */
+void cow_worker_wake_master(void);   /* when a worker dies; in the master */
+void cow_worker_forget_master(void); /* in the worker */
 void cow_worker_keep_status(void);
 void cow_worker_catch_signals(void);
 void cow_worker_atexit(void);

@@ -41,8 +41,8 @@ def sum_is_right(path: str, status: int, body: bytes) -> bool:
 def test_a_hundred_recyclings_under_load_lose_no_request(
     servers: Servers, host: str, keepalive: bool
 ) -> None:
-    if keepalive and host not in ("threaded", "asgi"):
-        pytest.skip("the host closes each connection")
+    if keepalive and host != "threaded":
+        pytest.skip("the host closes each connection, or (ASGI) idle ones when it ends")
     # The others leave within a second each, not at once: fewer are enough.
     wanted = 100 if host in HOSTS and not keepalive else 30
     options = {**QUICK, "cow-max-growth": "60M", "cow-max-recycling": "3"}
@@ -74,8 +74,8 @@ def test_a_hung_worker_over_the_hard_limit_is_killed_within_two_intervals(
     start = time.monotonic()
     with contextlib.suppress(OSError):  # the connection dies with the worker
         server.get("/hang?s=30&mb=100")
+    wait_until(lambda: not alive(worker), 5, "death")
     assert time.monotonic() - start < 2 + 1  # two intervals, and what growing takes
-    assert not alive(worker)
     line = server.wait_log(" killed ")
     assert f"pid={worker} killed private=" in line
     assert "hard-limit=80MiB" in line

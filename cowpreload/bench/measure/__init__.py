@@ -1,0 +1,14 @@
+"""One small program a question: where the figures of docs/measurements.md come from.
+
+Run each as `python -m cowpreload.bench.measure.NAME`: the figures go to stdout as one
+JSON object with the interpreter's version, progress to stderr; no process outlives it.
+
+    startup_cost    what the start-up file adds to an interpreter's start
+    watch_cost      what the watching threads take of a core
+    respawn_time    how long a slot is without a worker that serves
+    exit_cost       time and copied pages at a worker's end, fast against normal
+    warmup_repeat   how many warm-up requests a path are worth it
+    loading_gc      collecting while the application loads, or not
+
+`common` has what they share, `harness` the process that three of them measure.
+"""
