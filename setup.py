@@ -5,7 +5,7 @@ Metadata is in pyproject.toml. What is here is what setuptools has no words for.
 
 from __future__ import annotations
 
-import ast
+import runpy
 import shutil
 from pathlib import Path
 
@@ -18,16 +18,8 @@ STARTUP = ROOT / "cowpreload" / "startup.py"
 
 
 def startup_line() -> str:
-    """The code of startup.py as one import line of a .pth file.
-
-    In a .pth nothing of ours has to be imported, so that a damaged installation
-    cannot break an interpreter start.
-    """
-    tree = ast.parse(STARTUP.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef) and ast.get_docstring(node):
-            del node.body[0]
-    return f"import sys; exec({ast.unparse(tree)!r}, {{}})\n"
+    """The line of cowpreload.pth; see cowpreload/startup.py."""
+    return f"{runpy.run_path(str(STARTUP))['LINE']}\n"
 
 
 def write_startup_files(directory: Path) -> None:

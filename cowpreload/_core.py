@@ -135,10 +135,12 @@ def private_bound(
     )
 
 
-def reading_due(limits: Limits, history: History, bound: int) -> bool:
+def reading_due(limits: Limits, history: History, bound: int, now: float) -> bool:
     """Whether `bound` calls for a reading. Pure."""
     return bool(
-        lib.cow_reading_due(limits_struct(limits), _history_struct(history), bound)
+        lib.cow_reading_due(
+            limits_struct(limits), _history_struct(history), bound, _ms(now)
+        )
     )
 
 

@@ -116,9 +116,9 @@ class Settings:
     )
     warmup_repeat: int = _setting(
         COUNT,
-        8,
+        2,
         "how often each warm-up path is requested",
-        why="measured: docs/measurements.md, how many warm-up requests",
+        why="measured: the first saves 5 MB a worker, all after the second 0.3 MB",
         minimum=1,
     )
     warmup_host: str | None = _setting(
@@ -145,7 +145,7 @@ class Settings:
         CHOICE,
         "on",
         "cyclic collector while the application is loaded",
-        why="measured: docs/measurements.md, collecting while loading",
+        why="measured: off saves 0.3 s of loading and no memory",
         choices=("on", "off"),
     )
     freeze: str = _setting(
@@ -159,7 +159,7 @@ class Settings:
         CHOICE,
         "fast",
         "fast: exit handlers, flush, os._exit; normal: the whole finalization",
-        why="finalization writes to the shared heap: docs/measurements.md, leaving",
+        why="measured: finalization copies 165 MB a worker, this 0.4",
         choices=("fast", "normal"),
     )
 

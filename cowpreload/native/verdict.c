@@ -72,10 +72,12 @@ uint64_t cow_private_bound(uint64_t last_private, uint64_t faults,
 }
 
 int cow_reading_due(const struct cow_limits *limits, const struct cow_history *history,
-                    uint64_t bound) {
-    if (history->strikes) return 1;
+                    uint64_t bound, uint64_t now_ms) {
     if (limits->max_private_hard && bound > limits->max_private_hard) return 1;
     if (!history->ready_at_ms) return 0;
+    if (history->strikes >= limits->strikes)
+        return now_ms >= history->ready_at_ms + cow_spared_ms(limits, history);
+    if (history->strikes) return 1;
     if (limits->max_private && bound > limits->max_private) return 1;
     return limits->max_growth && bound > history->ready_private + limits->max_growth;
 }

@@ -93,7 +93,7 @@ static int look(struct memory *memory, uint64_t now_ms, struct cow_reading *read
                                 memory->resident, resident, cow_prim_page_size())
             : UINT64_MAX;
     if (memory->taken && now_ms < memory->fresh_at_ms &&
-        !cow_reading_due(&watch.limits, &memory->history, bound))
+        !cow_reading_due(&watch.limits, &memory->history, bound, now_ms))
         return 0;
 
     uint64_t cost_ns = cow_prim_thread_cpu_ns();

@@ -47,7 +47,7 @@ def test_a_worker_knows_its_slot_and_its_memory(servers: Servers, host: str) -> 
     assert worker["shared"] > 20 << 20 > worker["private"]
     server.wait_log("cow: settings max-private=unset")
     line = server.wait_log("cow: preload objects=")
-    assert "warmup-requests=8 findings=0" in line
+    assert "warmup-requests=2 findings=0" in line
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -127,7 +127,7 @@ def test_several_applications_are_each_warmed_and_frozen(
         ini["single-interpreter"] = "true"
     server = servers.uwsgi(ini, app=None, environ={"EXIT_LOG": str(log)})
     server.wait_serving("/one/me")
-    assert "warmup-requests=16" in server.log
+    assert "warmup-requests=4" in server.log
     assert b"cow-watch" in server.get("/two/comms")[1]
     assert server.get("/one/gc")[1] == b'{"collections": 0}'
     pid = server.workers()[0]

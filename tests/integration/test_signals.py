@@ -147,7 +147,7 @@ def test_the_shop_serves_under_both_hosts_with_its_own_files(servers: Servers) -
     server = servers.gunicorn(
         "-c", "gunicorn.conf.py", app="shop.wsgi", directory=SITE, environ=environ
     ).wait_serving(workers=4, path="/product/1/")
-    assert "warmup-requests=32 findings=0" in server.log
+    assert "warmup-requests=8 findings=0" in server.log
     server = servers.uwsgi(
         {"ini": str(SITE / "uwsgi.ini"), "processes": "2"},
         app=None,

@@ -43,7 +43,7 @@ def test_every_name_of_the_class_preloads(
     server = servers.gunicorn("-k", name, "--threads", "2", environ=environ)
     assert me(server.wait_serving())["worker"]["generation"] == 1
     assert "strikes=7" in server.log
-    assert "warmup-requests=8" in server.log
+    assert "warmup-requests=2" in server.log
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,17 @@ def test_the_bound_never_lies_below_the_last_reading(
 
 def test_a_reading_is_due_when_the_bound_passes_a_limit() -> None:
     history = History(ready_at=1.0, ready_private=20 * MIB)
-    assert not _core.reading_due(LIMITS, history, 100 * MIB)
-    assert _core.reading_due(LIMITS, history, 100 * MIB + 1)
-    assert _core.reading_due(LIMITS, replace(history, strikes=1), 0)
-    assert not _core.reading_due(Limits(), history, 1 << 50)
+    assert not _core.reading_due(LIMITS, history, 100 * MIB, 5)
+    assert _core.reading_due(LIMITS, history, 100 * MIB + 1, 5)
+    assert _core.reading_due(LIMITS, replace(history, strikes=1), 0, 5)
+    assert not _core.reading_due(Limits(), history, 1 << 50, 5)
+
+
+def test_a_spared_worker_is_not_read_at_every_look() -> None:
+    """It has its strikes; only time, or the hard limit, can change the verdict."""
+    history = History(ready_at=1.0, ready_private=20 * MIB, strikes=3, over_since=2)
+    over = 150 * MIB
+    assert not _core.reading_due(LIMITS, history, over, 5)
+    assert _core.reading_due(LIMITS, history, over, 11)
+    hard = replace(LIMITS, max_private_hard=140 * MIB)
+    assert _core.reading_due(hard, history, over, 5)
