@@ -13,11 +13,9 @@ from cowpreload.errors import NativeError
 from cowpreload.native._cow import ffi, lib
 from cowpreload.records import Action, History, Limits, Reading, SlotView, Verdict
 
-__all__ = ["LAYOUT", "LEAVING", "SLOTS", "TICKETS", "check", "ffi", "lib"]
+__all__ = ["LEAVING", "SLOTS", "check", "ffi", "lib"]
 
 SLOTS: int = lib.COW_SLOTS
-LAYOUT: int = lib.COW_LAYOUT
-TICKETS: int = lib.COW_TICKETS
 
 _ACTIONS = {
     lib.COW_KEEP: Action.KEEP,

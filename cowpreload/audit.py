@@ -114,7 +114,9 @@ def _tls_fds() -> set[int]:
         return set()
     from ssl import SSLSocket
 
-    return {each.fileno() for each in gc.get_objects() if isinstance(each, SSLSocket)}
+    # By type: isinstance() would look at __class__, which builds Django's lazy objects.
+    sockets = [each for each in gc.get_objects() if issubclass(type(each), SSLSocket)]
+    return {each.fileno() for each in sockets}
 
 
 def _logging_fds() -> set[int]:

@@ -84,6 +84,8 @@ class Declared:
                 f"is too low; the least is {self.minimum:g}, "
                 f"the default {self.shown_default}"
             )
+        if isinstance(value, int | float) and self.kind is not SIZE and value > MOST:
+            raise ValueError(f"is too high; the most is {MOST}")
         if self.choices and value not in self.choices:
             raise ValueError(f"is not known; write {' or '.join(self.choices)}")
         return value
@@ -124,6 +126,7 @@ def _path(text: str) -> str:
     return text
 
 
+MOST: Final = 1_000_000_000  # a count or seconds that the native core can hold
 SIZE: Final = Kind("size", parse_size, format_size)
 COUNT: Final = Kind("count", _count, str)
 SECONDS: Final = Kind("seconds", _seconds, format_seconds)

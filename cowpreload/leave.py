@@ -49,14 +49,15 @@ def run_exit_handlers() -> None:
     """Join non-daemon threads, run every atexit callback once, flush.
 
     An `os._exit` registered with atexit would skip what was registered before it,
-    `logging.shutdown` among it; so the callbacks are run from here.
+    `logging.shutdown` among it; so the callbacks are run from here. What a signal
+    handler raises meanwhile (gunicorn: SystemExit) ends one step, not the others.
     """
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(BaseException):
         _join_threads()
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(BaseException):
             stream.flush()
 
 

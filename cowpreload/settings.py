@@ -192,7 +192,6 @@ def _declare() -> tuple[Declared, ...]:
 
 
 DECLARED: Final = _declare()
-BY_VARIABLE: Final = {declared.variable: declared for declared in DECLARED}
 
 
 def nearest(name: str, known: Sequence[str]) -> str:

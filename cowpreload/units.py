@@ -7,6 +7,7 @@ import re
 MIB = 1024 * 1024
 
 _FACTORS = {"": 1, "K": 1024, "M": MIB, "G": 1024 * MIB, "T": 1024 * 1024 * MIB}
+_MOST = 1 << 62  # what the native core can count
 # "200M", "200MB" and "200MiB" all mean 1024-based units, as in gunicorn, uWSGI,
 # systemd and the kernel; nobody means a decimal megabyte of memory.
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
@@ -21,7 +22,10 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise ValueError("is no size; write a number with K, M, G or T, as in 200M")
-    size = int(float(match[1]) * _FACTORS[match[2].upper()])
+    size = float(match[1]) * _FACTORS[match[2].upper()]
+    if size >= _MOST:
+        raise ValueError("is more than any machine has; write a smaller size")
+    size = int(size)
     if size <= 0:
         raise ValueError("must be above zero; leave the setting out for no limit")
     return size

@@ -203,6 +203,7 @@ class _Lifespan:
         assert self._task is not None
         if not self._task.done():
             await self._exchange("shutdown")
+            self._task.cancel()  # it may wait for messages for ever
         # An application without lifespan raises here; servers ignore that too.
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -217,7 +218,7 @@ async def _run_asgi(
                 scope = _asgi_scope(path, host, lifespan.state)
                 try:
                     status = await _request_asgi(app, scope)
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     raise _failed(path, error) from error
                 statuses.append((path, status))
     return statuses
@@ -242,7 +243,7 @@ def _run_wsgi(
         for _ in range(repeat):
             try:
                 status = request_wsgi(app, wsgi_environ(path, host, prefix))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise _failed(path, error) from error
             statuses.append((path, status))
     return statuses
@@ -276,10 +277,13 @@ def warm_up(
     else:
         statuses = _run_wsgi(app, paths, repeat, host, prefix)
     warnings = []
-    for path, status in dict(statuses).items():
-        if status >= 500:
+    for path in dict.fromkeys(paths):
+        answers = [status for each, status in statuses if each == path]
+        status = max(answers)
+        if status >= 500 or not min(answers):
+            said = status if min(answers) else "nothing"
             raise WarmupError(
-                f"warmup={path}: answered {status}; mend the page or leave the path out"
+                f"warmup={path}: answered {said}; mend the page or leave the path out"
             )
         if status >= 300:
             page = "an error page" if status >= 400 else "a redirect"

@@ -15,7 +15,8 @@ from cowpreload import _core
 from cowpreload._core import check, ffi, lib
 from cowpreload.board import Board
 from cowpreload.errors import NativeError
-from cowpreload.records import Limits, Reading, SlotView
+from cowpreload.records import Limits, SlotView
+from cowpreload.units import format_size
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,19 @@ class Host:
     ask_to_leave: int = 0
     exit_now: int = 0
     requests: int = 0
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What is to be logged of a worker that became ready, if anything.
+
+    Attributes:
+        text: one log line, or empty.
+        refused: this worker is to stop the server, which has just started.
+    """
+
+    text: str = ""
+    refused: bool = False
 
 
 class Watch:
@@ -57,42 +71,36 @@ class Watch:
         self._row.pid = self._pid
         check(lib.cow_watch_start(board.raw, slot, self._limits, self._host))
 
-    def ready(self, jitter: float) -> tuple[Reading | None, bool]:
+    def ready(self, jitter: float) -> Ready:
         """Take the reading that growth is counted from; the worker may serve.
 
         Args:
             jitter: most seconds of this worker's own random delay.
-
-        Returns:
-            The reading (None: memory cannot be read, no limit will act) and
-            whether it is over max-private already.
         """
         raw, exceeds = ffi.new("struct cow_reading *"), ffi.new("int *")
         delay = random.SystemRandom().uniform(0, jitter)
         code = lib.cow_watch_ready(round(delay * 1000), raw, exceeds)
-        if code != lib.COW_OK:
-            return None, False
-        if not exceeds[0]:
-            self._board.raw.started = 1
-        reading = Reading(raw.private_bytes, raw.shared_bytes, raw.pss, raw.rss)
-        return reading, bool(exceeds[0])
-
-    def exceeds_at_start(self) -> bool:
-        """Whether this worker is the one to stop the server for its limit.
-
-        Called by a fresh worker that is over max-private; False once any worker of
-        the server became ready within it.
-        """
         shared = self._board.raw
-        return not shared.started and bool(lib.cow_board_refuse(shared, self.slot))
-
-    def warns(self) -> bool:
-        """Whether this worker is the one to warn of a limit exceeded later."""
-        shared = self._board.raw
+        if code != lib.COW_OK or not exceeds[0]:
+            shared.started = 1
+            return Ready()
+        text = self._too_low(raw.private_bytes)
+        if not shared.started and lib.cow_board_refuse(shared, self.slot):
+            return Ready(f"cow: {text}; raise the limit", refused=True)
         if shared.refused or shared.warned:
-            return False
+            return Ready()
         shared.warned = 1
-        return True
+        return Ready(f"cow: {text}; the limit waits for a later worker, raise it")
+
+    def _too_low(self, private: int) -> str:
+        limits = self._limits
+        soft = limits.max_private and private > limits.max_private
+        name = "max-private" if soft else "max-private-hard"
+        limit = limits.max_private if soft else limits.max_private_hard
+        return (
+            f"{name}={format_size(limit)}: a fresh worker has "
+            f"private={format_size(private)} already"
+        )
 
     def count(self, requests: int) -> None:
         """Post the number of requests of this generation."""
@@ -100,7 +108,8 @@ class Watch:
 
     def leaving(self) -> None:
         """Post that the worker is at its exit handlers, whoever sent it there."""
-        self._row.state = _core.LEAVING
+        if os.getpid() == self._pid:  # and not in a child of the application's own
+            self._row.state = _core.LEAVING
 
     def view(self) -> SlotView:
         """This worker's slot, with a reading taken now."""
@@ -132,10 +141,12 @@ def start(board: Board, slot: int, limits: Limits, host: Host) -> Watch:
 
 
 def worker() -> SlotView | None:
-    """The worker that this process is: slot, generation, pid, requests, and its
+    """Give the worker that this process is, with a reading taken now.
 
-    private, shared, pss and rss in bytes, read now (about 20 ms a GiB). None in the
-    master, in a child of a worker and outside a server of ours.
+    Returns:
+        slot, generation, pid, requests, and private, shared, pss and rss in bytes;
+        about 20 ms a GiB. None in the master, in a child of a worker and outside a
+        server of ours, and in a sub-interpreter of uWSGI's.
     """
     if _watch is None or os.getpid() != _watch._pid:
         return None

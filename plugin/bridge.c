@@ -56,7 +56,11 @@ struct cow_api *cow_bridge_configure(void) {
 
 int cow_bridge_exits_fast(void) { return exits_fast; }
 
-/* The applications of one interpreter, one after the other. */
+/* The interpreter of an application; NULL if it is of another language. */
+static PyInterpreterState *interpreter_of(const struct uwsgi_app *app) {
+    return app->modifier1 == 0 ? PyThreadState_GetInterpreter(app->interpreter) : NULL;
+}
+
 typedef int (*each_interpreter)(PyInterpreterState *interpreter, int is_main);
 
 /* Run `work` in every interpreter that has an application, and in the main one.
@@ -66,10 +70,9 @@ static int in_each_interpreter(each_interpreter work) {
     int count = uwsgi.workers[uwsgi.mywid].apps_cnt, code;
     PyInterpreterState *main_interpreter = PyInterpreterState_Main();
     for (int i = 0; i < count; i++) {
-        PyInterpreterState *here = PyThreadState_GetInterpreter(apps[i].interpreter);
-        int seen = here == main_interpreter;
-        for (int j = 0; j < i && !seen; j++)
-            seen = here == PyThreadState_GetInterpreter(apps[j].interpreter);
+        PyInterpreterState *here = interpreter_of(&apps[i]);
+        int seen = !here || here == main_interpreter;
+        for (int j = 0; j < i && !seen; j++) seen = here == interpreter_of(&apps[j]);
         if (seen) continue;
         PyThreadState *inner = PyThreadState_New(here);
         PyThreadState *outer = PyThreadState_Swap(inner);
@@ -99,7 +102,7 @@ static long long warmed, findings, frozen;
 static int warm(PyInterpreterState *here, int is_main) {
     struct uwsgi_app *apps = uwsgi.workers[uwsgi.mywid].apps;
     for (int i = 0; i < uwsgi.workers[uwsgi.mywid].apps_cnt; i++) {
-        if (PyThreadState_GetInterpreter(apps[i].interpreter) != here) continue;
+        if (interpreter_of(&apps[i]) != here) continue;
         PyObject *names = mount_points();
         long long requests =
             number(call(APPS, "warm", "(sOiNi)", settings_text, apps[i].callable, i,

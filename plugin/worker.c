@@ -64,16 +64,24 @@ void cow_worker_keep_status(void) {
     (void)on_exit(keep, NULL);
 }
 
+static struct sigaction before_wake;
+
 static void wake(int signal) {}
 
 /* The master sleeps for up to a second and is not woken by the death of a worker: a
  * slot stood empty for 1017 ms, with this handler for 36. */
 void cow_worker_wake_master(void) {
     struct sigaction action = {.sa_handler = wake, .sa_flags = SA_RESTART};
-    sigaction(SIGCHLD, &action, NULL);
+    sigaction(SIGCHLD, NULL, &before_wake);
+    /* Not over a handler of the application's own. */
+    if (before_wake.sa_handler == SIG_DFL) sigaction(SIGCHLD, &action, NULL);
 }
 
-void cow_worker_forget_master(void) { signal(SIGCHLD, SIG_DFL); }
+void cow_worker_forget_master(void) {
+    struct sigaction now;
+    sigaction(SIGCHLD, NULL, &now);
+    if (now.sa_handler == wake) sigaction(SIGCHLD, &before_wake, NULL);
+}
 
 static int busy(void) {
     for (int core = 0; core < uwsgi.cores; core++)
@@ -85,8 +93,11 @@ static int busy(void) {
  * drops the exit handlers if a request was interrupted: Python cannot run there.
  * The watching thread can wait until Python lets it in. */
 static void end_now(int signal) {
+    /* A child that the application forked (multiprocessing) has this handler too, and
+     * shares the record of what is in a request; it ends as without us. So does a
+     * worker whose watching thread could not be started. */
+    if (getpid() != uwsgi.mypid || (busy() && cow_api->request_exit())) end_me(signal);
     if (!busy()) exit(UWSGI_END_CODE);
-    cow_api->request_exit();
 }
 
 void cow_worker_catch_signals(void) {
@@ -112,6 +123,7 @@ static void run_other_plugins(void) {
 void cow_worker_atexit(void) {
     /* Mules and spoolers end as they do without us. */
     if (uwsgi.mywid == 0 || !cow_api || uwsgi.workers[uwsgi.mywid].hijacked) return;
+    if (getpid() != uwsgi.mypid) return; /* the application's own child */
     if (!cow_bridge_exits_fast()) {
         if (!busy()) cow_bridge_unfreeze(); /* else uWSGI does not finalize either */
         return;

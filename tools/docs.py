@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from cowpreload.bench.demo import markdown
+from cowpreload.bench.tables import markdown
 from cowpreload.cli.settings import table
 
 ROOT = Path(__file__).resolve().parent.parent

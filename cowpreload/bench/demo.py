@@ -2,7 +2,9 @@
 
 Takes nothing; gives one table on stdout (and its figures as JSON with --json FILE),
 then leaves the site running under cow, unless DEMO_ONCE=1. Memory is what the kernel
-shows after the same requests; rates compare runs of one machine, minutes apart.
+shows of each mode alone, after the same requests. Rates are compared in pairs, both
+servers of a host side by side and served in turn: a minute apart, the same server was
+seen to differ by 30 % on a shared machine.
 """
 
 from __future__ import annotations
@@ -23,30 +25,32 @@ from typing import Any
 
 from cowpreload import _core
 from cowpreload.bench import server as bench
-from cowpreload.bench.client import Load
+from cowpreload.bench.client import Load, LoadReport
 from cowpreload.bench.server import Server, script, wait_until
+from cowpreload.bench.tables import terminal
 from cowpreload.records import Reading
-from cowpreload.units import MIB
 
 SITE = Path(__file__).parent.parent.parent / "examples" / "django_app"
 WORKERS = 4
 WARMUP = ("/", "/product/1/", "/search/?q=lamp", "/browse/1/")
 ROUNDS = 4
-REQUESTS = 500  # a round; each of the catalogue's parts is read more than once
+REQUESTS = 500  # a round
+PAIRS = 7
+PAIR_REQUESTS = 200
 GROW_MB = 250
 
 
 @dataclass(frozen=True)
 class Row:
-    """One mode; sizes in bytes, `rate` right answers a second."""
+    """One mode; sizes in bytes, `rate` relative to the plain host."""
 
     mode: str
     private: int
     shared: int
     total_pss: int
-    rate: float
     wrong: int
     recyclings: int
+    rate: float = 1.0
 
 
 def say(text: str) -> None:
@@ -54,10 +58,11 @@ def say(text: str) -> None:
     print(f"demo: {text}", file=sys.stderr, flush=True)
 
 
-def paths(parts: int) -> list[str]:
-    """The requests of a round: pages that read the whole catalogue, and others."""
+def paths(server: Server, count: int) -> list[str]:
+    """So many requests: pages that read the whole catalogue, and others."""
+    parts = int(json.loads(server.get("/browse/")[1])["parts"])
     found = []
-    for i in range(REQUESTS):
+    for i in range(count):
         kind = i % 5
         if kind == 0:
             found.append(f"/?page={i % 40 + 1}")
@@ -79,6 +84,7 @@ class Demo:
         self._empty = directory / "empty.py"
         self._empty.touch()
         self._plugins = directory / "plugins"
+        self._started = 0
 
     def prepare(self) -> None:
         """Fill the database and build the plugin."""
@@ -98,8 +104,12 @@ class Demo:
             stderr=subprocess.DEVNULL,
         )
 
+    def _log(self) -> Path:
+        self._started += 1
+        return self.directory / f"server-{self._started}.log"
+
     def _gunicorn(self, *arguments: str) -> Server:
-        log = self.directory / "gunicorn.log"
+        log = self._log()
         return bench.gunicorn(
             ["--workers", str(WORKERS), *arguments, "shop.wsgi"],
             SITE,
@@ -117,7 +127,7 @@ class Demo:
                 **keys,
             },
             SITE,
-            self.directory / "uwsgi.log",
+            self._log(),
             self.environ,
             plugins=plugins,
         )
@@ -143,12 +153,9 @@ class Demo:
         """Serve the same requests, then read every process."""
         say(f"{mode}: starting")
         with self.start(mode) as server:
-            parts = int(json.loads(server.get("/browse/")[1])["parts"])
-            rates, wrong = [], 0
+            wrong = 0
             for number in range(ROUNDS):
-                load = Load(server.port, paths(parts), requests=REQUESTS, seconds=60)
-                report = load.start().finish()
-                rates.append(report.rate)
+                report = self._load(server, REQUESTS)
                 wrong += report.wrong + report.failed
                 say(f"{mode}: {(number + 1) * REQUESTS} requests, {report.rate:.0f}/s")
             readings = [_core.take_reading(pid) for pid in server.workers()]
@@ -159,10 +166,29 @@ class Demo:
             private=_median(readings, "private"),
             shared=_median(readings, "shared"),
             total_pss=master.pss + sum(each.pss for each in readings),
-            rate=statistics.median(rates[1:]),
             wrong=wrong,
             recyclings=recyclings,
         )
+
+    def _load(self, server: Server, count: int) -> LoadReport:
+        load = Load(server.port, paths(server, count), requests=count, seconds=60)
+        return load.start().finish()
+
+    def compare(self, plain: str, ours: str) -> float:
+        """Rate of `ours` relative to `plain`: median of pairs in both orders."""
+        say(f"{ours} against {plain}: {PAIRS} pairs of {PAIR_REQUESTS} requests")
+        with self.start(plain) as first, self.start(ours) as second:
+            for server in (first, second):
+                self._load(server, REQUESTS)
+            ratios = []
+            for number in range(PAIRS):
+                order = (first, second) if number % 2 else (second, first)
+                rates = {
+                    id(each): self._load(each, PAIR_REQUESTS).rate for each in order
+                }
+                ratios.append(rates[id(second)] / rates[id(first)])
+        say("ratios " + " ".join(f"{ratio:.2f}" for ratio in ratios))
+        return statistics.median(ratios)
 
     def _grow_one(self, server: Server, mode: str) -> int:
         """Let one worker leak; how many workers were recycled for it."""
@@ -179,56 +205,6 @@ def _median(readings: Sequence[Reading], name: str) -> int:
 
 
 MODES = ("gunicorn --preload", "gunicorn cow", "uWSGI", "uWSGI cow")
-
-
-def relative(rows: Sequence[dict[str, Any]]) -> list[float]:
-    """Each row's rate against the plain mode of its host, which stands before it."""
-    return [
-        row["rate"] / rows[index - index % 2]["rate"] for index, row in enumerate(rows)
-    ]
-
-
-def _cells(figures: dict[str, Any]) -> list[tuple[str, ...]]:
-    rows = figures["rows"]
-    return [
-        (
-            row["mode"],
-            f"{row['private'] / MIB:.1f}",
-            f"{row['shared'] / MIB:.1f}",
-            f"{row['total_pss'] / MIB:.0f}",
-            f"{ratio:.2f}",
-            str(row["recyclings"]),
-        )
-        for row, ratio in zip(rows, relative(rows), strict=True)
-    ]
-
-
-HEAD = ("mode", "private/worker", "shared/worker", "total PSS", "req/s", "recycled")
-
-
-def terminal(figures: dict[str, Any]) -> str:
-    """The table at 80 columns, sizes in MiB, rate relative to the plain host."""
-    lines = []
-    for cells in [HEAD, *_cells(figures)]:
-        first, *others = cells
-        lines.append(f"{first:<19}" + "".join(f"{each:>12}" for each in others))
-    head = "{:<19}{:>15}{:>14}{:>11}{:>8}{:>10}"
-    lines = [head.format(*cells) for cells in [HEAD, *_cells(figures)]]
-    return "\n".join(lines)
-
-
-def markdown(figures: dict[str, Any]) -> str:
-    """The table of README.md."""
-    lines = [
-        f"CPython {figures['python']}, Django {figures['django']}, gunicorn "
-        f"{figures['gunicorn']}, uWSGI {figures['uwsgi']}, {WORKERS} workers, "
-        f"{ROUNDS * REQUESTS} requests, MiB:",
-        "",
-        "| " + " | ".join(HEAD) + " |",
-        "| --- " + "| ---: " * (len(HEAD) - 1) + "|",
-    ]
-    lines += ["| " + " | ".join(cells) + " |" for cells in _cells(figures)]
-    return "\n".join(lines)
 
 
 def _versions() -> dict[str, str]:
@@ -269,7 +245,14 @@ def main() -> int:
         demo = Demo(Path(name))
         demo.prepare()
         rows = [asdict(demo.measure(mode)) for mode in MODES]
-        figures: dict[str, Any] = {**_versions(), "rows": rows}
+        rows[1]["rate"] = demo.compare(MODES[0], MODES[1])
+        rows[3]["rate"] = demo.compare(MODES[2], MODES[3])
+        figures: dict[str, Any] = {
+            **_versions(),
+            "workers": WORKERS,
+            "requests": ROUNDS * REQUESTS,
+            "rows": rows,
+        }
         if arguments.json:
             arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
         print(

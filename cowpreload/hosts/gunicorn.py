@@ -7,6 +7,7 @@ In the master: `cow_configure`, `__init__`. In the worker: everything else.
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -22,7 +23,6 @@ from cowpreload.hosts.gunicorn_drain import DrainMixin
 from cowpreload.hosts.gunicorn_master import MASTER
 from cowpreload.leave import exit_code, leave
 from cowpreload.settings import Settings
-from cowpreload.units import format_size
 from cowpreload.watch import Host, Watch
 
 
@@ -96,6 +96,9 @@ class CowMixin:
         theirs = self.cfg.settings["worker_exit"].get()
 
         def worker_exit(server: Any, worker: Any) -> None:
+            if os.getpid() != worker.pid:
+                theirs(server, worker)
+                return
             code = exit_code(sys.exc_info()[1])
             if self._cow_watch is not None:
                 self._cow_watch.leaving()
@@ -119,18 +122,12 @@ class CowMixin:
     def _cow_become_ready(self) -> None:
         if self._cow_watch is None:
             return
-        reading, exceeds = self._cow_watch.ready(self._cow_settings.jitter)
-        if reading is None or not exceeds:
-            return
-        figures = (
-            f"max-private={format_size(self._cow_settings.max_private or 0)}: "
-            f"a fresh worker has private={format_size(reading.private)} already"
-        )
-        if self._cow_watch.exceeds_at_start():
-            self.log.error(f"cow: {figures}; raise the limit")
+        ready = self._cow_watch.ready(self._cow_settings.jitter)
+        if ready.refused:
+            self.log.error(ready.text)
             sys.exit(Arbiter.WORKER_BOOT_ERROR)
-        if self._cow_watch.warns():
-            self.log.warning(f"cow: {figures}; recycling backs off, raise the limit")
+        if ready.text:
+            self.log.warning(ready.text)
 
 
 class CowWorker(CowMixin, SyncWorker):  # type: ignore[misc]

@@ -13,6 +13,9 @@ from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
+# A connection that has not sent a byte (browsers connect ahead) is not waited for
+# longer than this, in seconds, and the keepalive timeout.
+LINGER = 2.0
 DRAINS_ITSELF = hasattr(ThreadWorker, "set_accept_enabled")
 
 
@@ -24,8 +27,10 @@ class DrainMixin:
     nr_conns: int
     poller: Any
     sockets: Any
+    futures: Any
     _cow_asked = False
     _cow_deadline = 0.0
+    _cow_idle_deadline = 0.0
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """SIGTERM: only note it; the loop acts on it at its next heartbeat."""
@@ -41,10 +46,13 @@ class DrainMixin:
             return
         now = time.monotonic()
         if not self._cow_deadline:
-            self._cow_deadline = now + self.cfg.graceful_timeout
+            # The master kills at graceful_timeout: leave time for the exit handlers.
+            self._cow_deadline = now + max(self.cfg.graceful_timeout - 2, 1)
+            self._cow_idle_deadline = now + self.cfg.keepalive + LINGER
             for listener in self.sockets:
                 self.poller.unregister(listener)
             # Each response announces the end of its connection from now on.
             self.cfg.settings["keepalive"].value = 0
-        if self.nr_conns <= 0 or now > self._cow_deadline:
+        idle = not self.futures and now > self._cow_idle_deadline
+        if self.nr_conns <= 0 or idle or now > self._cow_deadline:
             self.alive = False

@@ -26,6 +26,7 @@ from cowpreload.settings import DECLARED, Settings, read, unknown_faults
 from cowpreload.warmup import warm_up
 
 _KEY = "cow_settings"
+APP_LOAD_ERROR = 4  # gunicorn.arbiter.Arbiter.APP_LOAD_ERROR
 
 
 def _config_file_names(cfg: Any) -> list[str]:
@@ -96,10 +97,16 @@ class Master:
                 f"workers={cfg.workers}: the board has {_core.SLOTS} slots; "
                 "start fewer workers or a second server"
             )
+        names = _config_file_names(cfg)
         given = {}
         for declared in DECLARED:
             setting = cfg.settings.get(declared.variable)
             given[declared.attribute] = setting.get() if setting else None
+            if setting is None and declared.variable in names:
+                faults.append(
+                    f"{declared.variable}: no effect, the start-up hook is off "
+                    f"(COWPRELOAD_STARTUP); set {declared.environment}"
+                )
         try:
             return read(given, faults=faults)
         except SettingsError as error:
@@ -150,6 +157,9 @@ class Master:
             self.warm(app, log)
         except RuntimeError as error:
             raise HaltServer(str(error)) from error
+        except Exception as error:  # without the hook, the application is loaded here
+            log.exception("cow: the application does not load")
+            raise HaltServer("App failed to load.", APP_LOAD_ERROR) from error
         self.board = self._make_board(log)
         findings = self._audit(settings, log)
         self._sealed = True

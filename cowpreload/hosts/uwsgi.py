@@ -1,7 +1,7 @@
-"""The uWSGI side that needs the native core: what plugin/bridge.c calls in the main
+"""The uWSGI side that needs the native core: main interpreter only.
 
-interpreter. Functions give a number; None or an exception is a refusal that has been
-printed. What must run in every interpreter is in uwsgi_apps.py.
+plugin/bridge.c calls these functions. They give a number; None or an exception is a
+refusal that has been printed. What runs in every interpreter is in uwsgi_apps.py.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from cowpreload.audit import descriptors
 from cowpreload.board import Board
 from cowpreload.errors import NativeError, SettingsError
 from cowpreload.hosts import uwsgi_apps
-from cowpreload.hosts.uwsgi_apps import say
+from cowpreload.hosts.uwsgi_apps import reported, say
 from cowpreload.records import PreloadReport
 from cowpreload.settings import Settings, read, unknown_faults
-from cowpreload.units import format_size
 
 
 class _State:
@@ -60,6 +59,7 @@ def _host_faults(workers: int, lazy: int, master: int, loop: int) -> list[str]:
     return faults
 
 
+@reported
 def configure(
     text: str, version: str, workers: int, lazy: int, master: int, loop: int
 ) -> int | None:
@@ -102,11 +102,13 @@ def configure(
     return int(ffi.cast("uintptr_t", api))
 
 
+@reported
 def exits_fast() -> int:
     """1 if workers leave by os._exit."""
     return int(_state.settings.exit == "fast")
 
 
+@reported
 def allow_fork(findings: int) -> int | None:
     """None if the audit's findings forbid the start."""
     if findings and _state.settings.fork_safety == "strict":
@@ -118,6 +120,7 @@ def allow_fork(findings: int) -> int | None:
     return 0
 
 
+@reported
 def sealed(warmed: int, findings: int, objects: int) -> int:
     """The heap is frozen: trim, and sum up the preload in one line."""
     if _state.settings.freeze == "on":
@@ -132,6 +135,7 @@ def sealed(warmed: int, findings: int, objects: int) -> int:
     return 0
 
 
+@reported
 def begin(slot: int, ask_to_leave: int, exit_now: int, requests: int) -> int:
     """Phase post_fork, worker: take the slot and start the watching thread."""
     limits = _state.settings.limits(_state.workers)
@@ -144,25 +148,18 @@ def begin(slot: int, ask_to_leave: int, exit_now: int, requests: int) -> int:
     return 0
 
 
+@reported
 def ready() -> int | None:
     """Phase hijack_worker, worker: it can serve. None: the limit is unreachable."""
     if _state.watch is None:
         return 0
-    reading, exceeds = _state.watch.ready(_state.settings.jitter)
-    if reading is None or not exceeds:
-        return 0
-    figures = (
-        f"max-private={format_size(_state.settings.max_private or 0)}: "
-        f"a fresh worker has private={format_size(reading.private)} already"
-    )
-    if _state.watch.exceeds_at_start():
-        say(f"cow: {figures}; raise the limit")
-        return None
-    if _state.watch.warns():
-        say(f"cow: {figures}; recycling backs off, raise the limit")
-    return 0
+    found = _state.watch.ready(_state.settings.jitter)
+    if found.text:
+        say(found.text)
+    return None if found.refused else 0
 
 
+@reported
 def leaving() -> int:
     """The worker is at its exit handlers."""
     if _state.watch is not None:

@@ -7,12 +7,13 @@ the native core, which has one state for the whole process.
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from cowpreload import leave
 from cowpreload.audit import Descriptors, audit
@@ -23,12 +24,32 @@ from cowpreload.kinds import RawValue
 from cowpreload.settings import DECLARED, Settings, read
 from cowpreload.warmup import warm_up
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 _loading: dict[str, Any] = {"before": frozenset(), "threshold": None}
 
 
 def say(line: str) -> None:
     """One line to uWSGI's log, which is descriptor 2; whole, in one write."""
     os.write(2, f"{line}\n".encode())
+
+
+def reported(function: Function) -> Function:
+    """Print what `function` raises and give None: for callers in C.
+
+    SystemExit of an application too, which PyErr_Print() would obey.
+    """
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+            return None
+
+    return cast(Function, call)
 
 
 def parse(text: str) -> tuple[dict[str, RawValue], list[str]]:
@@ -82,6 +103,7 @@ def own_paths(paths: Sequence[str], mount: str, mounts: Sequence[str]) -> list[s
     return [path for path in paths if owner(path) == mount]
 
 
+@reported
 def warm(
     text: str,
     app: Callable[..., Any],
@@ -106,6 +128,7 @@ def warm(
     return report.requests
 
 
+@reported
 def settle(text: str, is_main: int) -> int:
     """Close what was opened, then audit; the number of findings, each printed."""
     settings = _settings(text)
@@ -118,6 +141,7 @@ def settle(text: str, is_main: int) -> int:
     return len(findings)
 
 
+@reported
 def freeze_here(text: str) -> int:
     """Freeze this interpreter's heap; the number of objects."""
     objects = len(gc.get_objects())
@@ -128,6 +152,7 @@ def freeze_here(text: str) -> int:
     return objects
 
 
+@reported
 def begin(text: str) -> int:
     """In a fresh worker, in each interpreter: its collector."""
     if _settings(text).gc == "off":
@@ -135,19 +160,21 @@ def begin(text: str) -> int:
     return 0
 
 
+@reported
 def unfreeze() -> int:
     """Before a whole finalization: it should find what was frozen."""
     gc.unfreeze()
     return 0
 
 
+@reported
 def run_exit_handlers() -> int:
     """What this interpreter does at exit: uWSGI's own `uwsgi.atexit`, then Python's."""
     hook = getattr(sys.modules.get("uwsgi"), "atexit", None)
     if hook is not None:
         try:
             hook()
-        except Exception:
+        except (Exception, SystemExit):
             traceback.print_exc()
     leave.run_exit_handlers()
     return 0

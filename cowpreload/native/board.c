@@ -11,9 +11,6 @@
 #include "cow.h"
 #include "prim.h"
 
-#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
-#define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
-
 int cow_board_create(struct cow_board **board, int *fd) {
     void *address;
     if (cow_prim_shared("cowpreload-board", sizeof **board, fd, &address))
@@ -99,7 +96,8 @@ static int ticket_lapsed(struct cow_board *board, uint64_t ticket, uint64_t now_
     struct cow_slot *at;
     if (cow_slot_get(board, TICKET_SLOT(ticket), &at)) return 1;
     if (held_ms > COW_TICKET_STUCK_MS) return 1;
-    if (LOAD(at->state) == COW_FREE) return 1;
+    /* Free for the moment between the end of a worker and its replacement, too. */
+    if (LOAD(at->state) == COW_FREE) return held_ms > COW_TICKET_DEAD_MS;
     if (at->pid != (int32_t)pid) return LOAD(at->state) == COW_READY;
     return held_ms > COW_TICKET_DEAD_MS && !cow_prim_alive(pid);
 }

@@ -85,7 +85,7 @@ struct cow_limits {
 };
 
 struct cow_history {
-    uint64_t ready_at_ms;   /* 0: not ready yet, only the hard limit acts */
+    uint64_t ready_at_ms;   /* 0: not ready yet, no limit acts */
     uint64_t ready_private; /* the reading taken then */
     uint64_t jitter_ms;     /* this worker's own delay */
     uint64_t over_since_ms; /* first reading of the present strikes */
@@ -106,6 +106,9 @@ struct cow_verdict {
 void cow_judge(const struct cow_limits *limits, const struct cow_history *history,
                const struct cow_reading *reading, uint64_t now_ms,
                struct cow_verdict *out);
+
+/* Whether a limit is so low that a fresh worker is over it. Pure. */
+int cow_exceeds(const struct cow_limits *limits, uint64_t ready_private);
 
 /* How long a worker is spared, with the back-off that `early` earns. Pure. */
 uint64_t cow_spared_ms(const struct cow_limits *limits,
@@ -128,7 +131,7 @@ int cow_reading_due(const struct cow_limits *limits, const struct cow_history *h
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
 #define COW_LAYOUT 1u                   /* change with any struct below */
-#define COW_SLOTS 1024                  /* a board's size; see docs/settings.md */
+#define COW_SLOTS 1024                  /* a board's size */
 #define COW_TICKETS 128                 /* the most that may leave at once */
 
 enum cow_state {
@@ -138,7 +141,7 @@ enum cow_state {
     COW_LEAVING = 3, /* finishing its requests, or at its exit handlers */
 };
 
-struct cow_slot {        /* two cache lines, written by its worker alone */
+struct cow_slot {        /* two cache lines; its worker writes while it lives */
     uint32_t state;      /* enum cow_state */
     int32_t pid;         /* 0 while FREE */
     uint64_t generation; /* how often the slot was filled, from 1 */
@@ -181,7 +184,6 @@ struct cow_board {
     uint32_t started; /* a worker has become ready within its limits */
     uint32_t refused; /* slot whose fresh worker exceeds the soft limit, or 0 */
     uint32_t warned;  /* one exceeded it later, and that was said */
-    uint64_t interval_ms;
     /* Who holds the right to leave, in one word so that one exchange takes it:
      * slot (11 bits), pid (22 bits), the second it was taken (31 bits). */
     uint64_t tickets[COW_TICKETS];
@@ -250,11 +252,12 @@ int cow_watch_start(struct cow_board *board, uint32_t slot,
 /* Stop and join it. Waits for a reading under way. */
 int cow_watch_stop(void);
 /* Take the reading that growth is counted from, become READY, give back the
- * slot's ticket. *out is that reading, *exceeds whether it is over max-private.
+ * slot's ticket. *out is that reading, *exceeds whether a limit is below it.
  * Called by the main thread of the worker, once. */
 int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds);
-/* Make the watching thread call host->exit_now. Async-signal-safe. */
-void cow_watch_request_exit(void);
+/* Make the watching thread call host->exit_now; COW_ESTOPPED if this process has none.
+ * Async-signal-safe. */
+int cow_watch_request_exit(void);
 
 uint64_t cow_now_ms(void);
 /* malloc_trim(0): give free pages at the end of the C heap back. */
@@ -268,7 +271,7 @@ struct cow_api {
     struct cow_board *board;
     size_t (*end_line)(struct cow_board *, uint32_t, char *, size_t);
     int (*slot_free)(struct cow_board *, uint32_t);
-    void (*request_exit)(void);
+    int (*request_exit)(void);
 };
 
 void cow_api_fill(struct cow_board *board, struct cow_api *api);

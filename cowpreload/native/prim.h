@@ -7,6 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* A field that other threads or processes write or read. */
+#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
+
 /* Read a whole small file into `buffer`; *length is what was read. */
 int cow_prim_slurp(const char *path, char *buffer, size_t size, size_t *length);
 /* Open, then hand out piece after piece: for files too long for a buffer. */

@@ -13,6 +13,11 @@
  * wait for days. */
 #define BACKOFF_CAP_MS 3600000u
 
+int cow_exceeds(const struct cow_limits *limits, uint64_t ready_private) {
+    return (limits->max_private && ready_private > limits->max_private) ||
+           (limits->max_private_hard && ready_private > limits->max_private_hard);
+}
+
 uint64_t cow_spared_ms(const struct cow_limits *limits,
                        const struct cow_history *history) {
     uint64_t spared = limits->min_lifetime_ms;
@@ -30,13 +35,16 @@ void cow_judge(const struct cow_limits *limits, const struct cow_history *histor
     uint64_t private_bytes = reading->private_bytes;
     *out = (struct cow_verdict){.action = COW_KEEP, .early = history->early};
 
-    if (limits->max_private_hard && private_bytes > limits->max_private_hard) {
+    if (!history->ready_at_ms) return;
+
+    /* Not of a worker that was over it when fresh: the next one would be, too. */
+    if (limits->max_private_hard && private_bytes > limits->max_private_hard &&
+        history->ready_private <= limits->max_private_hard) {
         out->action = COW_KILL;
         out->reason = COW_REASON_HARD;
         out->limit = limits->max_private_hard;
         return;
     }
-    if (!history->ready_at_ms) return;
 
     uint64_t grown = history->ready_private + limits->max_growth;
     if (limits->max_private && private_bytes > limits->max_private) {
@@ -73,8 +81,10 @@ uint64_t cow_private_bound(uint64_t last_private, uint64_t faults,
 
 int cow_reading_due(const struct cow_limits *limits, const struct cow_history *history,
                     uint64_t bound, uint64_t now_ms) {
-    if (limits->max_private_hard && bound > limits->max_private_hard) return 1;
     if (!history->ready_at_ms) return 0;
+    if (limits->max_private_hard && bound > limits->max_private_hard &&
+        history->ready_private <= limits->max_private_hard)
+        return 1;
     if (history->strikes >= limits->strikes)
         return now_ms >= history->ready_at_ms + cow_spared_ms(limits, history);
     if (history->strikes) return 1;

@@ -20,9 +20,9 @@
 #define STACK_SIZE (64 * 1024)
 
 /* A reading that no limit calls for keeps the board fresh. It costs 20 ms a GiB,
- * so it is taken as rarely as keeps one thread below 1/2000 of a core (eight
+ * so it is taken as rarely as keeps one thread below 1/3000 of a core (eight
  * workers below 0.5 %), but never more rarely than this. */
-#define FRESH_SHARE 2000u
+#define FRESH_SHARE 3000u
 #define FRESH_CAP_MS 30000u
 
 static struct {
@@ -44,9 +44,6 @@ static struct {
     uint32_t exit;
 } watch;
 
-#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
-#define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
-
 /* What one thread knows between two looks; on its own stack. */
 struct memory {
     struct cow_history history;
@@ -55,7 +52,6 @@ struct memory {
     uint64_t resident;
     uint64_t fresh_at_ms; /* when the next one is due whatever the limits say */
     uint32_t taken;       /* there is a last reading */
-    uint32_t blind;       /* none can be taken: the host has said so */
 };
 
 static void post_reading(const struct cow_reading *reading) {
@@ -85,7 +81,6 @@ static int look(struct memory *memory, uint64_t now_ms, struct cow_reading *read
     uint64_t resident, faults = cow_prim_faults();
     if (cow_resident(&resident) != COW_OK) resident = memory->resident;
     STORE(watch.slot->rss, resident);
-    if (memory->blind) return 0;
 
     uint64_t bound =
         memory->taken
@@ -97,10 +92,9 @@ static int look(struct memory *memory, uint64_t now_ms, struct cow_reading *read
         return 0;
 
     uint64_t cost_ns = cow_prim_thread_cpu_ns();
-    if (cow_reading_take(0, reading) != COW_OK) {
-        memory->blind = 1;
-        return 0;
-    }
+    /* Without one no limit acts, which the master has said at the start. One that
+     * fails for want of a descriptor succeeds at a later look. */
+    if (cow_reading_take(0, reading) != COW_OK) return 0;
     cost_ns = cow_prim_thread_cpu_ns() - cost_ns;
     uint64_t fresh_ms = cost_ns * FRESH_SHARE / 1000000u;
     memory->fresh_at_ms = now_ms + (fresh_ms < FRESH_CAP_MS ? fresh_ms : FRESH_CAP_MS);
@@ -234,8 +228,7 @@ int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds) {
     int code = cow_reading_take(0, out);
     if (code == COW_OK) {
         post_reading(out);
-        *exceeds =
-            watch.limits.max_private && out->private_bytes > watch.limits.max_private;
+        *exceeds = cow_exceeds(&watch.limits, out->private_bytes);
     }
     watch.ready_reading = *out;
     watch.jitter_ms = jitter_ms;
@@ -247,7 +240,9 @@ int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds) {
     return code;
 }
 
-void cow_watch_request_exit(void) {
+int cow_watch_request_exit(void) {
+    if (watch.pid != getpid()) return COW_ESTOPPED;
     STORE(watch.exit, 1);
     cow_prim_event_post(watch.event);
+    return COW_OK;
 }

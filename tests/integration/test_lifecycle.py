@@ -251,3 +251,18 @@ def test_a_fork_of_the_applications_own_is_not_watched(
     server = servers.on(host, QUICK, workers=1, app="forking").wait_serving()
     assert server.get("/fork")[1] == b"child worker=None"
     wait_until(lambda: b"cow-watch" in server.get("/comms")[1], 5, "watching again")
+
+
+def test_a_child_of_a_worker_can_be_terminated_and_leaves_the_worker_alone(
+    servers: Servers,
+) -> None:
+    """multiprocessing's Process.terminate(), in a request of uWSGI's.
+
+    (A child of gunicorn's workers inherits their Python handler and ignores SIGTERM,
+    with and without us.)
+    """
+    server = servers.on("uwsgi", QUICK, workers=1, app="forking")
+    worker = ready(server).workers()[0]
+    assert server.get("/terminate")[1] == b"ended"
+    assert server.get("/terminate")[1] == b"ended"
+    assert server.workers() == [worker]

@@ -93,14 +93,15 @@ def test_a_hung_worker_over_the_soft_limit_finishes_its_request(
     wait_until(lambda: me(server)["worker"]["generation"] == 2, 10, "generation 2")
 
 
+@pytest.mark.parametrize("name", ["max-private", "max-private-hard"])
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_limit_below_a_fresh_worker_is_refused_at_start(
-    servers: Servers, host: str
+    servers: Servers, host: str, name: str
 ) -> None:
-    server = servers.on(host, {"cow-max-private": "300K"})
+    server = servers.on(host, {f"cow-{name}": "300K"})
     assert server.wait_exit() == (22 if host == "uwsgi" else 3)
     line = server.wait_log("a fresh worker has private=")
-    assert re.search(r"max-private=300KiB: .* private=\d+MiB already; raise", line)
+    assert re.search(rf"{name}=300KiB: .* private=\d+MiB already; raise", line)
 
 
 def test_a_fresh_worker_over_the_limit_later_is_warned_of_once(
@@ -116,14 +117,14 @@ def test_a_fresh_worker_over_the_limit_later_is_warned_of_once(
     limit_file = server.log_path.with_name("limit")
     limit_file.write_text("300K")
     server.signal(signal.SIGHUP)
-    server.wait_log("recycling backs off")
+    server.wait_log("the limit waits for a later worker")
     wait_until(lambda: not set(first) & set(server.workers()), 20, "new workers")
     second = server.workers()
     deadline = time.monotonic() + 3
     while time.monotonic() < deadline:
         assert server.get("/")[0] == 200
     assert server.workers() == second
-    assert server.log.count("recycling backs off") == 1
+    assert server.log.count("the limit waits") == 1
 
 
 @pytest.mark.parametrize("host", ["sync", "uwsgi"])

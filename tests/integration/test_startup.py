@@ -62,6 +62,26 @@ def test_options_come_from_where_gunicorn_takes_them(
     assert "strikes=9" in server.log
 
 
+def test_a_file_that_sets_what_only_the_hook_can_read_is_refused(
+    servers: Servers,
+) -> None:
+    server = servers.gunicorn(
+        "-k", "egg:cowpreload#cow", "-c", "strikes.py",
+        environ={"COWPRELOAD_STARTUP": "0"},
+    )  # fmt: skip
+    assert server.wait_exit() == 1
+    assert "cow_strikes: no effect, the start-up hook is off" in server.log
+
+
+def test_an_application_that_does_not_import_halts_without_the_hook_too(
+    servers: Servers,
+) -> None:
+    environ = {"COWPRELOAD_STARTUP": "0", "BREAK": "import"}
+    server = servers.gunicorn("-k", "egg:cowpreload#cow", environ=environ)
+    assert server.wait_exit() == 4
+    assert "ImportError: the application does not import" in server.log
+
+
 def test_settings_without_effect_are_named(servers: Servers) -> None:
     server = servers.gunicorn("-k", "sync", "--cow-max-private", "200M").wait_serving()
     assert "cow: cow_max_private: no effect under worker_class=sync" in server.log
@@ -119,9 +139,18 @@ def test_the_start_file_names_what_exists() -> None:
 
 
 def test_a_wheel_carries_the_start_up_files_and_the_plugin(tmp_path: Path) -> None:
-    """What an editable install cannot show."""
+    """What an editable install cannot show; by way of the source distribution."""
+    make = "import sys; from setuptools.build_meta import build_sdist as make;"
+    subprocess.run(
+        [sys.executable, "-c", f"{make} make({str(tmp_path)!r})"],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    (source,) = tmp_path.glob("*.tar.gz")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
-    command += ["--no-build-isolation", "--wheel-dir", str(tmp_path), str(ROOT)]
+    command += ["--no-build-isolation", "--wheel-dir", str(tmp_path), str(source)]
     subprocess.run(command, check=True, timeout=300)
     (wheel,) = tmp_path.glob("*.whl")
     target = tmp_path / "target"

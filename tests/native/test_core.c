@@ -11,6 +11,7 @@
 
 #include "check.h"
 #include "cow.h"
+#include "prim.h"
 
 #define MIB (1024 * 1024)
 
@@ -151,8 +152,6 @@ TEST(an_end_is_logged_once) {
     cow_slot_free(board, 2);
 }
 
-#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
-
 static volatile sig_atomic_t asked;
 static void on_term(int number) { asked = number; }
 static const struct cow_limits GROWTH = {
@@ -223,13 +222,16 @@ TEST(copied_pages_are_noticed_although_the_resident_set_stays) {
 static void watched_hard(void) {
     struct cow_limits limits = {.max_private_hard = 64 * MIB, .interval_ms = 20};
     struct cow_host host = {.leave_signal = SIGTERM};
+    struct cow_reading reading;
+    int exceeds;
     cow_slot_boot(board, 5, getpid());
     CHECK(cow_watch_start(board, 5, &limits, &host) == COW_OK);
+    CHECK(cow_watch_ready(0, &reading, &exceeds) == COW_OK);
     grow_by(200 * MIB);
     nap_ms(5000);
 }
 
-TEST(the_hard_limit_kills_even_before_ready) {
+TEST(the_hard_limit_kills) {
     int status = in_child(watched_hard);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     CHECK(board->end[4].action == COW_KILL);
@@ -243,10 +245,11 @@ static void asked_to_exit(void) {
     struct cow_limits limits = {.interval_ms = 60000};
     cow_slot_boot(board, 6, getpid());
     CHECK(cow_watch_start(board, 6, &limits, &host) == COW_OK);
-    cow_watch_request_exit();
+    CHECK(cow_watch_request_exit() == COW_OK);
     for (int i = 0; i < 200 && !LOAD(left); i++) nap_ms(20);
     CHECK(LOAD(left));
     CHECK(cow_watch_stop() == COW_OK);
+    CHECK(cow_watch_request_exit() == COW_ESTOPPED);
 }
 
 TEST(a_request_to_exit_wakes_the_thread_at_once) {
@@ -279,7 +282,7 @@ int main(void) {
     RUN(an_end_is_logged_once);
     RUN(a_worker_that_grows_is_asked_to_leave_by_a_signal_to_its_main_thread);
     RUN(copied_pages_are_noticed_although_the_resident_set_stays);
-    RUN(the_hard_limit_kills_even_before_ready);
+    RUN(the_hard_limit_kills);
     RUN(a_request_to_exit_wakes_the_thread_at_once);
     RUN(a_board_of_another_layout_is_refused);
     RUN(every_code_has_a_name);

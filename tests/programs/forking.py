@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 import warnings
 from pathlib import Path
 
@@ -24,11 +26,34 @@ def fork() -> str:
     return said
 
 
+def terminate() -> str:
+    """Fork a child in a request, end it by SIGTERM; its wait status."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        while True:
+            time.sleep(60)
+    time.sleep(0.2)
+    os.kill(child, signal.SIGTERM)
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        pid, _ = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return "ended"
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "hung"
+
+
 def application(environ, start_response):  # type: ignore[no-untyped-def]
     path = environ["PATH_INFO"]
     text = "ok"
     if path == "/fork":
         text = fork()
+    elif path == "/terminate":
+        text = terminate()
     elif path == "/comms":
         text = " ".join(p.read_text() for p in Path("/proc/self/task").glob("*/comm"))
     start_response("200 OK", [("Content-Type", "text/plain")])

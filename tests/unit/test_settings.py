@@ -52,6 +52,8 @@ def test_a_soft_limit_above_the_hard_one_is_refused() -> None:
         ({"exit": "slow"}, "exit=slow: is not known; write fast or normal"),
         ({"max_recycling": 0}, "max-recycling=0: is too low"),
         ({"min_lifetime": "-3"}, "min-lifetime=-3: is too low"),
+        ({"strikes": "99999999999"}, "strikes=99999999999: is too high"),
+        ({"max_private": "9" * 400}, "max-private=" + "9" * 400 + ": is more than"),
     ],
 )
 def test_a_bad_value_is_refused(given: dict[str, Any], start: str) -> None:

@@ -61,15 +61,24 @@ def test_min_lifetime_spares_a_young_worker() -> None:
     assert first_recycle(replay(LIMITS, [101] * 50)) == 10
 
 
-def test_the_hard_limit_acts_at_once_even_before_ready() -> None:
+def test_the_hard_limit_acts_at_once() -> None:
     limits = replace(LIMITS, max_private_hard=200 * MIB)
-    verdict = _core.judge(limits, History(), reading(201), 5.0)
+    (verdict,) = replay(limits, [201])
     assert (verdict.action, verdict.reason) == (Action.KILL, "max-private-hard")
     assert verdict.limit == 200 * MIB
 
 
-def test_no_soft_limit_acts_before_ready() -> None:
-    verdict = _core.judge(replace(LIMITS, strikes=1), History(), reading(500), 5000.0)
+def test_the_hard_limit_spares_a_worker_that_was_over_it_when_fresh() -> None:
+    """Else each next one would be killed as soon as it is ready."""
+    limits = replace(LIMITS, max_private=0, max_private_hard=200 * MIB)
+    history = History(ready_at=1000.0, ready_private=210 * MIB)
+    assert set(actions(replay(limits, [300] * 20, history))) == {Action.KEEP}
+    assert not _core.reading_due(limits, history, 300 * MIB, 1005)
+
+
+def test_no_limit_acts_before_ready() -> None:
+    limits = replace(LIMITS, strikes=1, max_private_hard=200 * MIB)
+    verdict = _core.judge(limits, History(), reading(500), 5000.0)
     assert verdict.action is Action.KEEP
 
 

@@ -54,6 +54,39 @@ def test_a_path_that_answers_500_stops_the_start() -> None:
         warm_up(Recorder("500 Oh"), Settings(warmup=("/a",)))
 
 
+@pytest.mark.parametrize("statuses", [[500, 200], [0, 200], [0, 0]])
+def test_one_bad_answer_of_a_path_is_enough(statuses: list[int]) -> None:
+    answers = iter(statuses)
+
+    def app(environ: Any, start_response: Any) -> Any:
+        status = next(answers)
+        if status:
+            start_response(f"{status} X", [])
+        return []
+
+    with pytest.raises(WarmupError, match="warmup=/a: answered"):
+        warm_up(app, Settings(warmup=("/a",), warmup_repeat=2))
+
+
+def test_a_path_that_exits_stops_the_start_as_one_that_raises() -> None:
+    def app(environ: Any, start_response: Any) -> Any:
+        raise SystemExit(0)
+
+    with pytest.raises(WarmupError, match=r"warmup=/a: raised SystemExit"):
+        warm_up(app, Settings(warmup=("/a",)))
+
+
+def test_a_lifespan_that_waits_for_ever_does_not_stop_the_start() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while scope["type"] == "lifespan":
+            message = await receive()
+            await send({"type": message["type"] + ".complete"})
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    assert warm_up(app, Settings(warmup=("/a",), warmup_repeat=1)).requests == 1
+
+
 def test_a_path_that_raises_stops_the_start() -> None:
     def app(environ: Any, start_response: Any) -> Any:
         raise ZeroDivisionError("oh")

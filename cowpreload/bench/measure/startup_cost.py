@@ -1,7 +1,7 @@
 """What the start-up file (cowpreload.pth) adds to every start of the interpreter.
 
 Throw-away environments differ by that one file, copied from the one that runs this:
-none, an empty one of that name (what any .pth costs), ours, and ours with
+none, one with the line `import sys` (what any .pth costs), ours, and ours with
 COWPRELOAD_STARTUP=0. `python -c pass` is started in each, in turn and in changing
 order; figures are of the differences within a round to the one without: wall time from
 the spawn to the end, and the processor time of the child, both in ms. Other work of
@@ -80,7 +80,7 @@ def _measure(pythons: Mapping[str, str], rounds: int) -> Figures:
         "without": (pythons["without"], "1"),
         "with": (pythons["with"], "1"),
         "off": (pythons["with"], "0"),
-        "empty": (pythons["empty"], "1"),
+        "any_line": (pythons["any_line"], "1"),
         "without_again": (pythons["without"], "1"),  # what difference nothing makes
     }
     costs: dict[str, list[Cost]] = {name: [] for name in ways}
@@ -116,7 +116,7 @@ def main() -> None:
         sys.exit(f"{start_file}: not there; install cowpreload into this interpreter")
     with tempfile.TemporaryDirectory(prefix="cow-measure-") as name:
         line = start_file.read_text()
-        contents = {"without": None, "empty": "", "with": line}
+        contents = {"without": None, "any_line": "import sys\n", "with": line}
         pythons = {
             each: _environment(Path(name, each), content)
             for each, content in contents.items()
