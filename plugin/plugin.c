@@ -39,14 +39,29 @@ static void post_fork(void) {
     if (uwsgi.mywid == 0) return;
     cow_worker_forget_master();
     cow_worker_keep_status();
+    /* SIGINT is Python's until uWSGI sets its own handlers: a KeyboardInterrupt here
+     * would end our start instead of the worker. It waits. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     (void)cow_bridge_begin(); /* it has said why; the worker serves on, unwatched */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static void hijack_worker(void) {
     if (uwsgi.mywid == 0) return;
     if (cow_bridge_exits_fast()) cow_worker_catch_signals();
-    /* The limit is below what a fresh worker needs: the master stops the server. */
-    if (cow_bridge_ready()) exit(UWSGI_FAILED_APP_CODE);
+    /* The limit is below what a fresh worker needs: the master stops the server. A
+     * worker that was being forked meanwhile has missed its signal. */
+    if (cow_bridge_ready() || cow_api->board->refused) exit(UWSGI_FAILED_APP_CODE);
+}
+
+/* uWSGI tells its workers once to end; one that was being forked then has missed it,
+ * and the stop would last until worker-reload-mercy, 60 s. */
+static void tell_again(void) {
+    for (int i = 1; i <= uwsgi.numproc && i <= COW_SLOTS; i++)
+        if (uwsgi.workers[i].pid > 0 && cow_api->board->slot[i - 1].state == COW_READY)
+            kill(uwsgi.workers[i].pid, SIGINT);
 }
 
 static void master_cycle(void) {
@@ -60,6 +75,7 @@ static void master_cycle(void) {
         if (uwsgi.workers[i].cheaped && uwsgi.workers[i].pid == 0)
             (void)cow_api->slot_free(cow_api->board, (uint32_t)i);
     }
+    if (uwsgi.status.brutally_destroying && cow_bridge_exits_fast()) tell_again();
     if (cow_api->board->refused && !uwsgi_instance_is_dying) {
         uwsgi.status.dying_for_need_app = 1; /* the exit code of a failed start */
         kill_them_all(0);
