@@ -12,7 +12,8 @@
 /* How long a thread in a request may keep the GIL from the exit handlers. */
 #define GIL_WAIT_MS 5000
 
-static int status; /* what exit() was called with */
+static int status;                    /* what exit() was called with */
+static volatile sig_atomic_t leaving; /* exit() has been called */
 
 /* Signals go to the main thread, the one in uWSGI's loop: a thread of the
  * application would take them without waking it. */
@@ -57,7 +58,10 @@ void cow_worker_exit_now(void) {
     _exit(UWSGI_END_CODE);
 }
 
-static void keep(int code, void *unused) { status = code; }
+static void keep(int code, void *unused) {
+    leaving = 1;
+    status = code;
+}
 
 void cow_worker_keep_status(void) {
     /* Registered last, run first: before uWSGI's own atexit handlers. */
@@ -93,6 +97,8 @@ static int busy(void) {
  * drops the exit handlers if a request was interrupted: Python cannot run there.
  * The watching thread can wait until Python lets it in. */
 static void end_now(int signal) {
+    /* A second exit() in the first would skip the exit handlers that still wait. */
+    if (leaving && getpid() == uwsgi.mypid) return;
     /* A child that the application forked (multiprocessing) has this handler too, and
      * shares the record of what is in a request; it ends as without us. So does a
      * worker whose watching thread could not be started. */

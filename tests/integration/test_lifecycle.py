@@ -15,6 +15,7 @@ import pytest
 from conftest import QUICK, Servers, ready
 
 from cowpreload.bench.server import Server, alive, wait_until
+from cowpreload.board import open_board
 
 HOSTS = ["sync", "threaded", "uwsgi"]
 ALL_HOSTS = [*HOSTS, "asgi", "uwsgi-threaded"]
@@ -222,7 +223,6 @@ def test_asgi_runs_its_lifespan_in_the_warm_up_and_in_the_worker(
 
 
 def test_another_process_of_the_user_reads_the_board(servers: Servers) -> None:
-    from cowpreload.board import open_board
 
     server = servers.on("sync", QUICK, workers=3).wait_serving(workers=3)
     for pid in (server.pid, server.workers()[0]):
@@ -266,3 +266,20 @@ def test_a_child_of_a_worker_can_be_terminated_and_leaves_the_worker_alone(
     assert server.get("/terminate")[1] == b"ended"
     assert server.get("/terminate")[1] == b"ended"
     assert server.workers() == [worker]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_second_signal_does_not_skip_the_exit_handlers_that_wait(
+    servers: Servers, host: str, tmp_path: Path
+) -> None:
+    """An impatient operator, or a master that tells its workers again."""
+    log = tmp_path / "exit"
+    environ = {"EXIT_LOG": str(log), "BREAK": "slow-exit"}
+    server = ready(servers.on(host, QUICK, workers=1, environ=environ))
+    worker = server.workers()[0]
+    board = open_board(server.pid)
+    os.kill(worker, signal.SIGTERM)
+    wait_until(lambda: [each.state for each in board] == ["leaving"], 10, "leaving")
+    os.kill(worker, signal.SIGTERM)
+    wait_until(lambda: not alive(worker), 20, "worker to be gone")
+    assert notes(log)[worker] == ["second", "first"]
