@@ -72,6 +72,15 @@ def take_reading(pid: int = 0) -> Reading:
     return _reading(raw)
 
 
+def heap_size() -> int:
+    """Bytes of this process that its workers will inherit; 0 if they cannot be read."""
+    try:
+        reading = take_reading()
+    except NativeError:
+        return 0
+    return reading.private + reading.shared
+
+
 def limits_struct(limits: Limits) -> Any:
     """The C form of `limits`."""
     return ffi.new(

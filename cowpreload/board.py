@@ -66,6 +66,16 @@ class Board:
         return int(self.raw.master_pid)
 
 
+def slot_faults(name: str, workers: int) -> list[str]:
+    """The fault of a host's setting `name` that asks for more workers than slots."""
+    if workers <= _core.SLOTS:
+        return []
+    return [
+        f"{name}={workers}: the board has {_core.SLOTS} slots; "
+        "start fewer workers or a second server"
+    ]
+
+
 def _board_links(pid: str) -> Iterator[Path]:
     try:
         links = list(Path("/proc", pid, "fd").iterdir())

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
 from cowpreload import _core
 from cowpreload.audit import Descriptors, audit, descriptors
-from cowpreload.board import Board
+from cowpreload.board import Board, slot_faults
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError, NativeError, SettingsError
 from cowpreload.freeze import freeze
@@ -26,7 +27,6 @@ from cowpreload.settings import DECLARED, Settings, read, unknown_faults
 from cowpreload.warmup import warm_up
 
 _KEY = "cow_settings"
-APP_LOAD_ERROR = 4  # gunicorn.arbiter.Arbiter.APP_LOAD_ERROR
 
 
 def _config_file_names(cfg: Any) -> list[str]:
@@ -91,13 +91,8 @@ class Master:
         return settings
 
     def _read(self, cfg: Any) -> Settings:
-        faults = unknown_faults(_config_file_names(cfg), ini=False)
-        if cfg.workers > _core.SLOTS:
-            faults.append(
-                f"workers={cfg.workers}: the board has {_core.SLOTS} slots; "
-                "start fewer workers or a second server"
-            )
         names = _config_file_names(cfg)
+        faults = unknown_faults(names, ini=False) + slot_faults("workers", cfg.workers)
         given = {}
         for declared in DECLARED:
             setting = cfg.settings.get(declared.variable)
@@ -159,7 +154,7 @@ class Master:
             raise HaltServer(str(error)) from error
         except Exception as error:  # without the hook, the application is loaded here
             log.exception("cow: the application does not load")
-            raise HaltServer("App failed to load.", APP_LOAD_ERROR) from error
+            raise HaltServer("App failed to load.", Arbiter.APP_LOAD_ERROR) from error
         self.board = self._make_board(log)
         findings = self._audit(settings, log)
         self._sealed = True
@@ -167,7 +162,7 @@ class Master:
         assert self._warmup is not None
         report = PreloadReport(
             objects=frozen.objects,
-            heap=_heap(),
+            heap=_core.heap_size(),
             warmup_requests=self._warmup.requests,
             findings=findings,
             seconds=time.monotonic() - self._began,
@@ -230,17 +225,9 @@ class Master:
             return
         line = self.board.end_line(slot)
         if line:
-            arbiter.log.warning(line) if " killed " in line else arbiter.log.info(line)
+            log = arbiter.log.warning if " killed " in line else arbiter.log.info
+            log(line)
         self.board.free(slot)
-
-
-def _heap() -> int:
-    """Bytes of this process that workers will inherit; 0 if they cannot be read."""
-    try:
-        reading = _core.take_reading()
-    except NativeError:
-        return 0
-    return reading.private + reading.shared
 
 
 MASTER = Master()

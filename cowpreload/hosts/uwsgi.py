@@ -13,7 +13,7 @@ from cowpreload import _core, watch
 from cowpreload._core import ffi, lib
 from cowpreload._version import __version__
 from cowpreload.audit import descriptors
-from cowpreload.board import Board
+from cowpreload.board import Board, slot_faults
 from cowpreload.errors import NativeError, SettingsError
 from cowpreload.hosts import uwsgi_apps
 from cowpreload.hosts.uwsgi_apps import reported, say
@@ -51,12 +51,7 @@ def _host_faults(workers: int, lazy: int, master: int, loop: int) -> list[str]:
             "async, gevent or loop: uWSGI drops the requests in flight of such a "
             "worker when it leaves; use processes and threads"
         )
-    if workers > _core.SLOTS:
-        faults.append(
-            f"processes={workers}: the board has {_core.SLOTS} slots; "
-            "start fewer workers or a second server"
-        )
-    return faults
+    return faults + slot_faults("processes", workers)
 
 
 @reported
@@ -125,11 +120,7 @@ def sealed(warmed: int, findings: int, objects: int) -> int:
     """The heap is frozen: trim, and sum up the preload in one line."""
     if _state.settings.freeze == "on":
         _core.trim()
-    try:
-        reading = _core.take_reading()
-        heap = reading.private + reading.shared
-    except NativeError:
-        heap = 0
+    heap = _core.heap_size()
     seconds = time.monotonic() - _state.began
     say(PreloadReport(objects, heap, warmed, findings, seconds).line())
     return 0
