@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Union
 
 from cowpreload.units import format_seconds, format_size, parse_size
 
-RawValue = str | int | float | bool | Sequence[str] | None
+# Evaluated at import, and Debian 12's PyPy, which the bench runs, is a Python 3.9.
+RawValue = Union[str, int, float, bool, Sequence[str], None]  # noqa: UP007
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Declared:
                 f"is too low; the least is {self.minimum:g}, "
                 f"the default {self.shown_default}"
             )
-        if isinstance(value, int | float) and self.kind is not SIZE and value > MOST:
+        if isinstance(value, (int, float)) and self.kind is not SIZE and value > MOST:
             raise ValueError(f"is too high; the most is {MOST}")
         if self.choices and value not in self.choices:
             raise ValueError(f"is not known; write {' or '.join(self.choices)}")

@@ -27,12 +27,11 @@ from cowpreload import _core
 from cowpreload.bench import server as bench
 from cowpreload.bench.client import Load, LoadReport
 from cowpreload.bench.server import Server, script, wait_until
+from cowpreload.bench.site import WARMUP, browsing, find_site
 from cowpreload.bench.tables import terminal
 from cowpreload.records import Reading
 
-SITE = Path(__file__).parent.parent.parent / "examples" / "django_app"
 WORKERS = 4
-WARMUP = ("/", "/product/1/", "/search/?q=lamp", "/browse/1/")
 ROUNDS = 4
 REQUESTS = 500  # a round
 PAIRS = 7
@@ -58,28 +57,12 @@ def say(text: str) -> None:
     print(f"demo: {text}", file=sys.stderr, flush=True)
 
 
-def paths(server: Server, count: int) -> list[str]:
-    """So many requests: pages that read the whole catalogue, and others."""
-    parts = int(json.loads(server.get("/browse/")[1])["parts"])
-    found = []
-    for i in range(count):
-        kind = i % 5
-        if kind == 0:
-            found.append(f"/?page={i % 40 + 1}")
-        elif kind == 1:
-            found.append(f"/product/{i * 7 % 2000 + 1}/")
-        elif kind == 2:
-            found.append("/search/?q=lamp")
-        else:
-            found.append(f"/browse/{i * 31 % parts + 1}/")
-    return found
-
-
 class Demo:
     """The four servers, one after the other, in one temporary directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.site = find_site()
         self.environ = {"SHOP_DB": str(directory / "shop.sqlite3")}
         self._empty = directory / "empty.py"
         self._empty.touch()
@@ -91,7 +74,7 @@ class Demo:
         say("filling the database")
         subprocess.run(
             [sys.executable, "manage.py", "seed"],
-            cwd=SITE,
+            cwd=self.site,
             env={**os.environ, **self.environ},
             check=True,
             stdout=subprocess.DEVNULL,
@@ -112,7 +95,7 @@ class Demo:
         log = self._log()
         return bench.gunicorn(
             ["--workers", str(WORKERS), *arguments, "shop.wsgi"],
-            SITE,
+            self.site,
             log,
             self.environ,
         )
@@ -126,7 +109,7 @@ class Demo:
                 "need-app": "true",
                 **keys,
             },
-            SITE,
+            self.site,
             self._log(),
             self.environ,
             plugins=plugins,
@@ -171,7 +154,8 @@ class Demo:
         )
 
     def _load(self, server: Server, count: int) -> LoadReport:
-        load = Load(server.port, paths(server, count), requests=count, seconds=60)
+        paths = browsing(server, count)
+        load = Load(server.port, paths, requests=count, seconds=60)
         return load.start().finish()
 
     def compare(self, plain: str, ours: str) -> float:

@@ -176,6 +176,17 @@ class Server:
                     os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
+    def kill(self) -> None:
+        """End everything at once by SIGKILL, the master first: nothing is finalized."""
+        pids = self.workers()
+        self.process.kill()
+        self.process.wait()
+        for pid in {*pids, *self._seen}:
+            if alive(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not any(map(alive, pids)), 30, "workers to be gone")
+
     def __enter__(self) -> Server:
         return self
 
@@ -193,10 +204,16 @@ def gunicorn(
     directory: Path,
     log_path: Path,
     environ: Mapping[str, str] | None = None,
+    *,
+    python: str = sys.executable,
+    prefix: Sequence[str] = (),
 ) -> Server:
-    """gunicorn on a free port; the application is the last of `arguments`."""
+    """gunicorn on a free port; the application is the last of `arguments`.
+
+    Another interpreter's by `python`; started by `prefix`, which must exec it.
+    """
     port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}"]
+    command = [*prefix, python, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}"]
     # gunicorn's control socket is one file in the home: give each server its own.
     environ = {"HOME": str(log_path.parent), **(environ or {})}
     return Server([*command, *arguments], port, directory, log_path, environ)
@@ -210,8 +227,12 @@ def uwsgi(
     *,
     plugins: Path | None = None,
     binary: str | None = None,
+    prefix: Sequence[str] = (),
 ) -> Server:
-    """uWSGI on a free port, with an ini of these keys; our plugin out of `plugins`."""
+    """uWSGI on a free port, with an ini of these keys; our plugin out of `plugins`.
+
+    Started by `prefix`, which must exec it.
+    """
     port = free_port()
     keys: dict[str, str | Sequence[str]] = {
         "http-socket": f"127.0.0.1:{port}",
@@ -228,5 +249,5 @@ def uwsgi(
         lines += [f"{key} = {each}" for each in values]
     path = log_path.with_suffix(".ini")
     path.write_text("\n".join(lines) + "\n")
-    command = [binary or script("uwsgi"), str(path)]
+    command = [*prefix, binary or script("uwsgi"), str(path)]
     return Server(command, port, directory, log_path, environ)

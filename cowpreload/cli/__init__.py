@@ -11,10 +11,15 @@ import sys
 from collections.abc import Sequence
 
 from cowpreload._version import __version__
-from cowpreload.cli import plugin, settings, status
+from cowpreload.cli import bench, plugin, settings, status
 from cowpreload.errors import CowError
 
-COMMANDS = {"plugin": plugin, "settings": settings, "status": status}
+COMMANDS = {
+    "bench": bench,
+    "plugin": plugin,
+    "settings": settings,
+    "status": status,
+}
 
 
 def parser() -> argparse.ArgumentParser:

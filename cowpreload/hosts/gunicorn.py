@@ -28,7 +28,19 @@ from cowpreload.watch import Host, Watch
 
 def _finalize(code: int) -> None:
     """Let the interpreter end as it does without us: what is frozen too."""
-    gc.unfreeze()
+    if hasattr(gc, "unfreeze"):  # PyPy has none
+        gc.unfreeze()
+
+
+def _stop_collector() -> None:
+    """No collection in this worker, whatever its libraries do, if that can be had."""
+    if hasattr(gc, "set_threshold"):
+        # Not gc.disable(): libraries call gc.enable().
+        gc.set_threshold(0)
+    else:
+        # PyPy has no thresholds. This stops its major collections, which mark every
+        # object; the minor ones go on. Garbage that outlives one stays until a limit.
+        gc.disable()
 
 
 class CowMixin:
@@ -70,8 +82,7 @@ class CowMixin:
     def init_process(self) -> None:
         """First thing in the worker."""
         if self._cow_settings.gc == "off":
-            # Not gc.disable(): libraries call gc.enable().
-            gc.set_threshold(0)
+            _stop_collector()
         fast = self._cow_settings.exit == "fast"
         self._cow_chain_exit(leave if fast else _finalize)
         self._cow_start_watch()

@@ -78,7 +78,8 @@ class Master:
         _chain(cfg, "on_starting", lambda arbiter: self.warm(arbiter.app, arbiter.log))
         _chain(cfg, "child_exit", self._child_exit)
         # The master finalizes as it does without us: what is frozen too.
-        _chain(cfg, "on_exit", lambda arbiter: gc.unfreeze())
+        if hasattr(gc, "unfreeze"):  # PyPy has none
+            _chain(cfg, "on_exit", lambda arbiter: gc.unfreeze())
         if self._settings is None:
             self._began = time.monotonic()
             self._before = descriptors()

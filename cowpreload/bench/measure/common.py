@@ -13,34 +13,22 @@ import json
 import os
 import platform
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import cowpreload
 from cowpreload.bench import server
 from cowpreload.bench.server import Server
+from cowpreload.bench.site import WARMUP, Site, find_site, seeded
+from cowpreload.bench.stats import Figures, spread
 
-# What the example's own configuration warms: one path for each kind of page.
-WARMUP = ("/", "/product/1/", "/search/?q=lamp", "/browse/1/")
+__all__ = ["WARMUP", "Figures", "Site", "spread"]
+
 _WORDS = ("lamp", "chair", "wooden", "red", "steel lamp")
-
-Figures = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Site:
-    """The example site with a database of its own, and room for logs."""
-
-    path: Path
-    directory: Path
-    environ: Mapping[str, str]
 
 
 def mix(count: int) -> list[str]:
@@ -57,30 +45,6 @@ def mix(count: int) -> list[str]:
             )[i % 4]
         )
     return paths
-
-
-def spread(values: Sequence[float], digits: int = 3) -> Figures:
-    """Median, quartiles and extremes of `values`."""
-    low, middle, high = (
-        statistics.quantiles(values, n=4, method="inclusive")
-        if len(values) > 1
-        else [values[0]] * 3
-    )
-    named = {
-        "median": middle,
-        "quartiles": [low, high],
-        "range": [min(values), max(values)],
-    }
-    return {"n": len(values), **_rounded(named, digits)}
-
-
-def _rounded(named: Figures, digits: int) -> Figures:
-    return {
-        name: [round(each, digits) for each in value]
-        if isinstance(value, list)
-        else round(value, digits)
-        for name, value in named.items()
-    }
 
 
 def mb(size: float) -> float:
@@ -123,28 +87,16 @@ def report(name: str, figures: Figures) -> None:
     print(json.dumps(result, indent=2))
 
 
-def _site_path(given: Path | None) -> Path:
-    path = given or Path(cowpreload.__file__).parent.parent / "examples" / "django_app"
-    if not (path / "manage.py").exists():
-        sys.exit(f"{path}: no manage.py here; give the example site by --site PATH")
-    return path.resolve()
-
-
 @contextlib.contextmanager
 def example_site(given: Path | None, **variables: str) -> Iterator[Site]:
     """The example site with a fresh, seeded database and these SHOP_ variables."""
     end_cleanly()
-    path = _site_path(given)
-    with tempfile.TemporaryDirectory(prefix="cow-measure-") as name:
-        environ = {"SHOP_DB": str(Path(name) / "shop.sqlite3"), **variables}
-        subprocess.run(
-            [sys.executable, "manage.py", "seed"],
-            cwd=path,
-            env={**os.environ, **environ},
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        yield Site(path, Path(name), environ)
+    try:
+        path = find_site(given)
+    except LookupError as error:
+        sys.exit(f"{error}; give the example site by --site PATH")
+    with seeded(path, **variables) as site:
+        yield site
 
 
 def gunicorn(site: Site, workers: int, **options: str) -> Server:

@@ -1,0 +1,174 @@
+"""The hall where the modes meet: one site, one plugin, servers that all end.
+
+Takes modes, gives running servers. Whatever was started here has been ended and reaped
+when `closing` returns, however the scenario came to its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cowpreload import plugin_build
+from cowpreload.bench import server as bench
+from cowpreload.bench.cgroup import Cgroup
+from cowpreload.bench.client import Load, LoadReport
+from cowpreload.bench.journal import say
+from cowpreload.bench.mode import Mode
+from cowpreload.bench.server import Server, script
+from cowpreload.bench.site import Site
+
+LOADS = 600.0  # seconds that one load may take at most
+
+
+class Hall:
+    """Starts the modes of one run on one site.
+
+    Attributes:
+        site: what is served.
+        wrong: answers that were wrong or missing, over all loads not told otherwise.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.wrong = 0
+        self._running: list[Server] = []
+        self._plugins: Path | None = None
+        self._started = 0
+
+    @classmethod
+    @contextlib.contextmanager
+    def closing(cls, site: Site) -> Iterator[Hall]:
+        """A hall whose servers are all ended at last."""
+        hall = cls(site)
+        try:
+            yield hall
+        finally:
+            for server in hall._running:
+                server.stop()
+
+    def plugins(self) -> Path:
+        """The folder of the uWSGI plugin, which is built when it is first needed."""
+        if self._plugins is None:
+            say("building the uWSGI plugin")
+            directory = self.site.directory / "plugins"
+            plugin_build.build(script("uwsgi"), directory)
+            self._plugins = directory
+        return self._plugins
+
+    def log(self) -> Path:
+        """A fresh path for a server's log."""
+        self._started += 1
+        return self.site.directory / f"server-{self._started}.log"
+
+    def add(self, server: Server) -> Server:
+        """Take care of the end of `server`."""
+        self._running.append(server)
+        return server
+
+    def start(
+        self,
+        mode: Mode,
+        workers: int,
+        environ: Mapping[str, str] | None = None,
+        cgroup: Cgroup | None = None,
+    ) -> Server:
+        """Start one server; it may not serve yet. Use it in a `with`."""
+        environ = {
+            **self.site.environ,
+            "BENCH_ATTEMPT": mode.attempt,
+            **dict(mode.settings),
+            **(environ or {}),
+        }
+        prefix = cgroup.prefix if cgroup else ()
+        if mode.host == "gunicorn":
+            return self.add(self._gunicorn(mode, workers, environ, prefix))
+        return self.add(self._uwsgi(mode, workers, environ, prefix))
+
+    def _gunicorn(
+        self,
+        mode: Mode,
+        workers: int,
+        environ: Mapping[str, str],
+        prefix: Sequence[str],
+    ) -> Server:
+        empty = self.site.directory / "empty.py"
+        empty.touch()  # else the site's own gunicorn.conf.py would be read, by its name
+        arguments = ["--config", str(empty), "--workers", str(workers)]
+        arguments += ["--timeout", "300"]  # loading 1 GB takes its time
+        arguments += ["--worker-class", "cow"] if mode.cow else []
+        arguments += ["--preload"] if mode.preload else []
+        arguments.append("cowpreload.bench.programs.attempts")
+        return bench.gunicorn(
+            arguments, self.site.path, self.log(), environ, prefix=prefix
+        )
+
+    def _uwsgi(
+        self,
+        mode: Mode,
+        workers: int,
+        environ: Mapping[str, str],
+        prefix: Sequence[str],
+    ) -> Server:
+        ini = {
+            "module": "cowpreload.bench.programs.attempts",
+            "processes": str(workers),
+            "need-app": "true",
+        }
+        if not mode.preload:
+            ini["lazy-apps"] = "true"
+        return bench.uwsgi(
+            ini,
+            self.site.path,
+            self.log(),
+            environ,
+            plugins=self.plugins() if mode.cow else None,
+            prefix=prefix,
+        )
+
+    def load(
+        self,
+        server: Server,
+        paths: Sequence[str],
+        *,
+        concurrency: int = 4,
+        may_fail: bool = False,
+    ) -> LoadReport:
+        """Request every path once, check each answer, count what was not right."""
+        report = (
+            Load(
+                server.port,
+                paths,
+                requests=len(paths),
+                seconds=LOADS,
+                concurrency=concurrency,
+            )
+            .start()
+            .finish()
+        )
+        if not may_fail and report.wrong + report.failed:
+            self.wrong += report.wrong + report.failed
+            say(f"NOT RIGHT: {report.errors[:3]}; log {server.log_path}")
+        return report
+
+
+def paired(
+    hall: Hall,
+    first: Server,
+    second: Server,
+    blocks: Sequence[Sequence[str]],
+    *,
+    may_fail: bool = False,
+) -> tuple[list[LoadReport], list[LoadReport]]:
+    """Serve each block from both, side by side and in changing order.
+
+    A minute apart, the same server was seen to differ by 30 % on a shared machine: only
+    the ratio of two rates of one block means something.
+    """
+    given: tuple[list[LoadReport], list[LoadReport]] = ([], [])
+    servers = ((first, given[0]), (second, given[1]))
+    for number, block in enumerate(blocks):
+        for server, reports in servers if number % 2 else servers[::-1]:
+            reports.append(hall.load(server, block, may_fail=may_fail))
+    return given

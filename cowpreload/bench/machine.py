@@ -1,0 +1,55 @@
+"""What a result was measured on: the machine and the versions of what ran."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from cowpreload._version import __version__
+
+PACKAGES = ("django", "gunicorn", "uwsgi")
+
+
+def _meminfo(name: str) -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def machine() -> dict[str, object]:
+    """Processor, memory (bytes) and kernel; no name and no address."""
+    models = [
+        line.partition(":")[2].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
+    return {
+        "processor": models[0] if models else platform.machine(),
+        "cores": os.cpu_count(),
+        "memory": _meminfo("MemTotal"),
+        "swap": _meminfo("SwapTotal"),
+        "kernel": platform.release(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of the interpreter and of each package; what is not installed is left out."""
+    found = {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "cowpreload": __version__,
+    }
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def missing() -> list[str]:
+    """The packages that a scenario needs and that are not here."""
+    return [name for name in PACKAGES if name not in versions()]

@@ -1,0 +1,1 @@
+"""What the benchmark's servers serve: the example site, started in different ways."""

@@ -1,0 +1,110 @@
+"""Run scenarios: estimate, journal, one hall for all, a table and plots at the end.
+
+Takes names and a size; gives files in a folder: NAME-3.13.json and PNGs. Ends every
+server whatever happens: the first SIGINT or SIGTERM unwinds the stack, later ones are
+ignored while it does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from cowpreload.bench import plots
+from cowpreload.bench.hall import Hall
+from cowpreload.bench.journal import Journal, say
+from cowpreload.bench.machine import missing
+from cowpreload.bench.reports import report
+from cowpreload.bench.scenarios import Options, instagram, nelson, scale
+from cowpreload.bench.site import find_site, seeded
+
+SCENARIOS: dict[str, Any] = {
+    "instagram": instagram,
+    "nelson": nelson,
+    "scale": scale,
+}
+
+
+class Interrupted(BaseException):
+    """A signal asked for the end; `args[0]` is its number."""
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Turn the first SIGINT or SIGTERM into Interrupted, and ignore the rest."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+        raise Interrupted(number)
+
+    before = {
+        each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def estimate(names: Sequence[str], size: str) -> int:
+    """Seconds that these scenarios take, about: measured on 2 cores. Pure."""
+    return sum(SCENARIOS[name].PLANS[size].seconds for name in names)
+
+
+def result_path(output: Path, name: str) -> Path:
+    """Where the figures of a scenario on this interpreter go."""
+    return output / f"{name}-{sys.version_info[0]}.{sys.version_info[1]}.json"
+
+
+def run(names: Sequence[str], size: str, output: Path, options: Options) -> int:
+    """Run them one after the other; 0, 1 if something failed, 128 + a signal.
+
+    Raises:
+        LookupError: a package or the example site is missing.
+    """
+    if missing():
+        raise LookupError(
+            f"{', '.join(missing())}: not installed; "
+            "pip install 'cowpreload[gunicorn,uwsgi,django,plot]'"
+        )
+    output.mkdir(parents=True, exist_ok=True)
+    seconds = estimate(names, size)
+    say(
+        f"{', '.join(names)}: about {max(1, round(seconds / 60))} min in all; "
+        f"results go to {output}"
+    )
+    journals: list[Journal] = []
+    code = 0
+    try:
+        with (
+            interruptible(),
+            seeded(find_site()) as site,
+            Hall.closing(site) as hall,
+        ):
+            for name in names:
+                scenario = SCENARIOS[name]
+                plan = scenario.PLANS[size]
+                method = {"text": scenario.METHOD, "plan": vars(plan)}
+                journals.append(Journal(result_path(output, name), name, size, method))
+                scenario.run(hall, journals[-1], plan, options)
+                journals[-1].complete()
+            code = int(bool(hall.wrong))
+    except Interrupted as stopped:
+        code = 128 + int(stopped.args[0])
+        say("interrupted: every server has ended; what was measured is kept")
+    for journal in journals:
+        print(f"\n{report(journal.figures)}", flush=True)
+        for path in plots.draw(journal.path, say):
+            say(f"drew {path}")
+    for journal in journals:
+        say(f"wrote {journal.path}")
+    if code == 1:
+        say("some answers were wrong or a mode failed: see above")
+    return code

@@ -1,0 +1,226 @@
+"""The attempts of the Instagram article as modes, each on both hosts.
+
+"Dismissing Python Garbage Collection at Instagram", January 2017. Its theory was that
+reading copies (reference counts), its finding that the collector does, and at the end
+finalization. Measured of each mode: the memory of the workers right after the fork,
+after a little traffic, after much; their page faults; and what happens when all leave
+at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+
+from cowpreload.bench.hall import Hall, paired
+from cowpreload.bench.journal import Journal, say
+from cowpreload.bench.mode import HOSTS, IMMORTAL_OFF, WARM, Mode, ours, plain
+from cowpreload.bench.observe import (
+    Exit,
+    Memory,
+    leave_all,
+    look,
+    wait_forked,
+    wait_quiet,
+)
+from cowpreload.bench.scenarios import Options
+from cowpreload.bench.site import browsing
+from cowpreload.bench.stats import Figures, spread
+
+METHOD = (
+    "The example shop with 4 workers. Memory is smaps_rollup's of each worker: fresh: "
+    "after the fork and before any request; warm: after the first requests; end: "
+    "after all. Faults are minflt of /proc/PID/stat since the fork. Exit: SIGTERM to "
+    "the master, all workers leave at once; pages copied are the faults from the "
+    "signal on, peak is the highest total PSS of all processes, looked at every 20 "
+    "ms. Figures are medians over all workers of all repetitions, with quartiles and "
+    "extremes. Rates: plain and all run side by side and serve each block of "
+    "requests in turn; the ratio of each pair counts. Every answer is checked."
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The numbers of one size.
+
+    Attributes:
+        repeats: of every mode.
+        warm: requests before the second look, all workers together.
+        end: requests between that and the third.
+        pairs: blocks served by both servers.
+        block: requests of such a block.
+        environ: of the site.
+        seconds: what the whole takes on a machine of 2 cores, about.
+    """
+
+    repeats: int
+    warm: int
+    end: int
+    pairs: int
+    block: int
+    environ: tuple[tuple[str, str], ...]
+    seconds: int
+    workers: int = 4
+
+
+SMALL = (("SHOP_CATALOGUE_MB", "40"), ("SHOP_NELSON", "0"))
+PLANS = {
+    "full": Plan(3, 100, 1900, 9, 200, (), 900),
+    "quick": Plan(1, 60, 240, 3, 60, SMALL, 70),
+    "tiny": Plan(
+        1, 8, 12, 1, 8, (("SHOP_CATALOGUE_MB", "5"), ("SHOP_NELSON", "0")), 40, 2
+    ),
+}
+
+
+def modes(host: str) -> tuple[Mode, ...]:
+    """The attempts in the article's order, then what came after it."""
+    frozen = "our worker with "
+    return (
+        Mode("no preload", host, "each worker loads the site", preload=False),
+        plain(host),
+        Mode(
+            "gc.disable()",
+            host,
+            "attempt 2: in the bootstrap; a library calls gc.enable()",
+            attempt="disable",
+        ),
+        Mode(
+            "set_threshold(0)",
+            host,
+            "attempt 2, mended: no library undoes it",
+            attempt="threshold",
+        ),
+        Mode(
+            "threshold+_exit",
+            host,
+            "attempt 4: and os._exit after the exit handlers",
+            attempt="threshold-exit",
+        ),
+        Mode(
+            "freeze",
+            host,
+            frozen + "collect and gc.freeze() alone",
+            cow=True,
+            settings=(IMMORTAL_OFF,),
+        ),
+        Mode(
+            "warm-up+freeze",
+            host,
+            frozen + "warm-up and freeze, not immortal",
+            cow=True,
+            settings=(IMMORTAL_OFF, WARM),
+        ),
+        ours(host),
+    )
+
+
+MODES = tuple(chain.from_iterable(modes(host) for host in HOSTS))
+
+
+def _memory(memory: Memory) -> Figures:
+    return {
+        "workers": [asdict(each) for each in memory.workers],
+        "total_pss": memory.total_pss,
+    }
+
+
+def _measure(hall: Hall, mode: Mode, plan: Plan) -> Figures:
+    """One life of one server."""
+    with hall.start(mode, plan.workers, dict(plan.environ)) as server:
+        wait_forked(server, plan.workers)
+        wait_quiet(server)
+        run = {"fresh": _memory(look(server))}
+        server.wait_serving(workers=plan.workers)
+        paths = browsing(server, plan.warm + plan.end)
+        hall.load(server, paths[: plan.warm])
+        run["warm"] = _memory(look(server))
+        report = hall.load(server, paths[plan.warm :])
+        run["end"] = _memory(look(server))
+        run["collector"] = json.loads(server.get("/bench/collector")[1])
+        run["rate"] = {"requests_a_second": round(report.rate, 1)}
+        run["exit"] = asdict(_leave(mode, plan, leave_all(server)))
+    return run
+
+
+def _leave(mode: Mode, plan: Plan, gone: Exit) -> Exit:
+    say(
+        f"{mode.shown}: {plan.workers} workers left in {gone.seconds:.2f} s, "
+        f"{gone.faults} faults"
+    )
+    return gone
+
+
+def summary(runs: Sequence[Figures]) -> Figures:
+    """Medians and spreads over all workers of all runs of one mode. Pure."""
+    figures: Figures = {}
+    for phase in ("fresh", "warm", "end"):
+        workers = [each for run in runs for each in run[phase]["workers"]]
+        figures[phase] = {
+            name: spread([each[name] for each in workers], 0)
+            for name in ("private", "shared", "pss", "faults")
+        }
+        totals = [run[phase]["total_pss"] for run in runs]
+        figures[phase]["total_pss"] = spread(totals, 0)
+    exits = [run["exit"] for run in runs]
+    workers_each = len(runs[0]["end"]["workers"])
+    figures["exit"] = {
+        "seconds": spread([each["seconds"] for each in exits]),
+        "pages": spread([each["faults"] / workers_each for each in exits], 0),
+        "before": spread([each["before"] for each in exits], 0),
+        "peak": spread([each["peak"] for each in exits], 0),
+    }
+    figures["collector"] = runs[-1]["collector"]
+    return figures
+
+
+def _throughput(hall: Hall, journal: Journal, plan: Plan, host: str) -> None:
+    pair = plain(host), ours(host)
+    say(f"{pair[1].shown} against {pair[0].shown}: {plan.pairs} pairs")
+    environ = dict(plan.environ)
+    with (
+        hall.start(pair[0], plan.workers, environ) as first,
+        hall.start(pair[1], plan.workers, environ) as second,
+    ):
+        for each in (first, second):
+            each.wait_serving(workers=plan.workers)
+            hall.load(each, browsing(each, plan.warm))
+        blocks = [browsing(first, plan.block)] * plan.pairs
+        reports = paired(hall, first, second, blocks)
+    rates = [[each.rate for each in of] for of in reports]
+    ratios = [b / a for a, b in zip(*rates, strict=True)]
+    value = {
+        "plain": spread(rates[0], 1),
+        "all": spread(rates[1], 1),
+        "ratio": spread(ratios),
+    }
+    journal.put("throughput", host, value=value)
+
+
+def run(hall: Hall, journal: Journal, plan: Plan, options: Options) -> None:
+    """Every mode, `repeats` times, then the pairs."""
+    runs: dict[str, list[Figures]] = {mode.key: [] for mode in MODES}
+    for repeat in range(plan.repeats):
+        for number, mode in enumerate(MODES, start=1):
+            say(
+                f"instagram: {mode.shown} ({number} of {len(MODES)}, "
+                f"repetition {repeat + 1} of {plan.repeats})"
+            )
+            try:
+                runs[mode.key].append(_measure(hall, mode, plan))
+            except (RuntimeError, TimeoutError, OSError) as error:
+                hall.wrong += 1
+                journal.note(f"{mode.shown}: failed: {error}")
+                continue
+            value = {
+                "name": mode.name,
+                "host": mode.host,
+                "about": mode.about,
+                "summary": summary(runs[mode.key]),
+                "runs": runs[mode.key],
+            }
+            journal.put("modes", mode.key, value=value)
+    for host in HOSTS:
+        _throughput(hall, journal, plan, host)

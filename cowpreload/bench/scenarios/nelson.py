@@ -1,0 +1,268 @@
+"""The set-up of Nelson's paper: bursts on one page, memory after each, then rates.
+
+Andrew Nelson, "Optimizing Pypy's Garbage Collector for Copy On Write Performance given
+a forky Web-Server Workload", March 2018, sections 5 and 6. Its page is the shop's
+/nelson/. On CPython it is served by the shop, with the catalogue beside it; on PyPy
+alone (programs/paper.py), because Debian's PyPy is too old for the shop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from cowpreload.bench import cgroup, pypy
+from cowpreload.bench.cgroup import Cgroup
+from cowpreload.bench.hall import Hall, paired
+from cowpreload.bench.journal import Journal, say
+from cowpreload.bench.lines import Lines
+from cowpreload.bench.mode import HOSTS, SHOWN, Mode, ours, plain
+from cowpreload.bench.observe import look, wait_forked, wait_quiet
+from cowpreload.bench.scenarios import Options
+from cowpreload.bench.server import Server
+from cowpreload.bench.server import gunicorn as start_gunicorn
+from cowpreload.bench.stats import Figures, spread
+from cowpreload.units import MIB
+
+METHOD = (
+    "4 workers, the page /nelson/. Memory: smaps_rollup of each worker (the kernel's "
+    "sum of smaps) after every burst of requests; a worker that was replaced goes on "
+    "in the seat of the one before it. Rates: plain and ours run side by side, each "
+    "in a cgroup, and serve blocks of 100 requests in turn; right answers a second at "
+    "each mark are over all blocks up to it; the ratio is of the pairs of one block. "
+    "Under the cap, the same with each group limited to halfway between the two "
+    "peaks seen without (file pages included). The paper's machine paged; one without "
+    "swap kills instead, and those requests fail."
+)
+WORKERS = 4
+PAGE = "/nelson/"
+BLOCK = 100  # requests
+MARKS = (5_000, 10_000, 15_000, 20_000)  # the paper's
+# PyPy without major collections grows by a page's garbage with each request: look often
+# and act at once.
+PYPY_SETTINGS = {
+    "COW_GC": "off",
+    "COW_FREEZE": "off",  # PyPy has no gc.freeze(); programs/paper.py collects
+    "COW_FORK_SAFETY": "off",
+    "COW_CHECK_INTERVAL": "0.1",
+    "COW_STRIKES": "1",
+    "COW_MIN_LIFETIME": "0",
+    "COW_JITTER": "0",
+    "COW_MAX_RECYCLING": "2",
+    "COW_MAX_PRIVATE": "400M",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The numbers of one size.
+
+    Attributes:
+        bursts: how many, of `burst` requests each.
+        fraction: of the paper's numbers of requests for the rates, as 1/n.
+        pypy: whether PyPy takes part without being asked for.
+        seconds: what the whole takes on a machine of 2 cores, about.
+    """
+
+    bursts: int
+    burst: int
+    fraction: int
+    environ: tuple[tuple[str, str], ...]
+    pypy: bool
+    seconds: int
+
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """Requests after which a rate is given."""
+        return tuple(mark // self.fraction for mark in MARKS)
+
+
+PLANS = {
+    "full": Plan(50, 100, 5, (), True, 480),
+    "quick": Plan(5, 40, 50, (("SHOP_CATALOGUE_MB", "40"),), False, 50),
+    "tiny": Plan(2, 8, 50, (("SHOP_CATALOGUE_MB", "5"),), False, 30),
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One server of a pair: `name` is plain or all, `start` starts it."""
+
+    name: str
+    shown: str
+    start: Callable[[Cgroup | None], Server]
+
+
+def rates(block: int, seconds: Sequence[float], right: Sequence[int]) -> Figures:
+    """Right answers a second up to each quarter of the blocks. Pure."""
+    count = len(seconds)
+    marks = [max(1, count * quarter // 4) for quarter in (1, 2, 3, 4)]
+    return {
+        str(mark * block): round(sum(right[:mark]) / sum(seconds[:mark]), 1)
+        for mark in marks
+    }
+
+
+def _bursts(hall: Hall, entry: Entry, plan: Plan) -> Figures:
+    lines = Lines(WORKERS)
+    with entry.start(None) as server:
+        wait_forked(server, WORKERS)
+        wait_quiet(server)
+        lines.add(look(server))
+        took = []
+        for burst in range(plan.bursts):
+            report = hall.load(server, [PAGE] * plan.burst)
+            took.append(report.rate)
+            lines.add(look(server))
+            if burst % 10 == 9:
+                say(
+                    f"nelson: {entry.shown}: burst {burst + 1} of {plan.bursts}, "
+                    f"{report.rate:.0f}/s"
+                )
+        recycled = server.log.count(" recycled ")
+    return {
+        "shown": entry.shown,
+        "burst": plan.burst,
+        "recycled": recycled,
+        "rate": spread(took, 1),
+        **lines.figures(),
+    }
+
+
+def _compete(
+    hall: Hall, pair: Sequence[Entry], plan: Plan, cap: int = 0
+) -> tuple[Figures, list[int]]:
+    """Blocks from both servers in turn; figures, and the peaks of their groups."""
+    names = [entry.name for entry in pair]
+    with contextlib.ExitStack() as stack:
+        groups: list[Cgroup | None] = [None, None]
+        if not cgroup.available():
+            groups = [stack.enter_context(cgroup.group()) for _ in pair]
+        for group in groups:
+            if group and cap:
+                group.cap(cap)
+        servers = [
+            stack.enter_context(entry.start(group))
+            for entry, group in zip(pair, groups, strict=True)
+        ]
+        for server in servers:
+            server.wait_serving(workers=WORKERS)
+        blocks = [[PAGE] * BLOCK] * (plan.marks[-1] // BLOCK)
+        reports = paired(hall, servers[0], servers[1], blocks, may_fail=bool(cap))
+        figures: Figures = {
+            name: {
+                "rates": rates(
+                    BLOCK,
+                    [each.seconds for each in of],
+                    [each.right for each in of],
+                ),
+                "requests": sum(each.right + each.wrong + each.failed for each in of),
+                "failed": sum(each.wrong + each.failed for each in of),
+                "kills": group.kills() if group else 0,
+            }
+            for name, of, group in zip(names, reports, groups, strict=True)
+        }
+        ratios = [
+            b.rate / a.rate for a, b in zip(*reports, strict=True) if a.rate and b.rate
+        ]
+        if ratios:
+            figures["ratio"] = spread(ratios)
+        peaks = [group.peak() if group else 0 for group in groups]
+    return figures, peaks
+
+
+def _throughput(
+    hall: Hall, journal: Journal, plan: Plan, name: str, pair: Sequence[Entry]
+) -> None:
+    say(f"nelson: {name}: {plan.marks[-1]} requests, {pair[1].name} against plain")
+    figures, peaks = _compete(hall, pair, plan)
+    figures["peaks"] = dict(zip((each.name for each in pair), peaks, strict=True))
+    journal.put("throughput", name, "uncapped", value=figures)
+    if not all(peaks):
+        journal.note(f"{name}: no memory cap: {cgroup.available()}")
+        return
+    if peaks[0] <= peaks[1]:
+        journal.note(f"{name}: no memory cap: plain took no more than ours")
+        return
+    cap = sum(peaks) // 2
+    say(f"nelson: {name}: the same, each capped at {cap / MIB:.0f} MiB")
+    try:
+        figures, _ = _compete(hall, pair, plan, cap)
+    except (RuntimeError, TimeoutError, OSError) as error:
+        text = str(error).splitlines()[0]
+        journal.note(f"{name}: capped at {cap / MIB:.0f} MiB: gave up: {text}")
+        return
+    journal.put("throughput", name, "capped", value={"cap": cap, **figures})
+
+
+def _entry(hall: Hall, plan: Plan, mode: Mode) -> Entry:
+    def start(group: Cgroup | None) -> Server:
+        return hall.start(mode, WORKERS, dict(plan.environ), group)
+
+    return Entry(mode.name, mode.shown, start)
+
+
+def _pypy_start(
+    hall: Hall, found: pypy.PyPy, cow: bool, group: Cgroup | None
+) -> Server:
+    arguments = ["--config", "/dev/null", "--workers", str(WORKERS), "--preload"]
+    arguments += ["--timeout", "300"]
+    if cow:
+        # By its path: nothing is installed there, so the name "cow" is not known.
+        arguments += ["--worker-class", "cowpreload.hosts.gunicorn.CowWorker"]
+    arguments.append("cowpreload.bench.programs.paper")
+    server = start_gunicorn(
+        arguments,
+        hall.site.path,
+        hall.log(),
+        {"PYTHONPATH": str(found.path), **(PYPY_SETTINGS if cow else {})},
+        python=found.python,
+        prefix=group.prefix if group else (),
+    )
+    return hall.add(server)
+
+
+def _pypy_pair(
+    hall: Hall, journal: Journal, options: Options
+) -> tuple[Entry, Entry] | None:
+    try:
+        path = pypy.find(options.pypy)
+        say(f"nelson: making an environment for {path}")
+        found = pypy.prepare(path, hall.site.directory)
+    except pypy.NoPyPyError as error:
+        journal.note(f"PyPy: left out: {error}")
+        return None
+    journal.put("pypy", value={"versions": found.version, "settings": PYPY_SETTINGS})
+    shown = "PyPy gunicorn"
+    return (
+        Entry("plain", f"{shown} plain", partial(_pypy_start, hall, found, False)),
+        Entry("all", f"{shown} gc=off", partial(_pypy_start, hall, found, True)),
+    )
+
+
+def run(hall: Hall, journal: Journal, plan: Plan, options: Options) -> None:
+    """Bursts and rates on both hosts, then on PyPy."""
+    pairs: dict[str, Sequence[Entry] | None] = {
+        SHOWN[host]: tuple(
+            _entry(hall, plan, mode) for mode in (plain(host), ours(host))
+        )
+        for host in HOSTS
+    }
+    if plan.pypy or options.pypy:
+        pairs["PyPy"] = _pypy_pair(hall, journal, options)
+    else:
+        journal.note("PyPy: left out of a quick run; --pypy PATH takes it in")
+    for name, pair in pairs.items():
+        if pair is None:
+            continue
+        try:
+            for entry in pair:
+                say(f"nelson: {entry.shown}: {plan.bursts} bursts of {plan.burst}")
+                value = _bursts(hall, entry, plan)
+                journal.put("memory", f"{name} {entry.name}", value=value)
+            _throughput(hall, journal, plan, name, pair)
+        except (RuntimeError, TimeoutError, OSError) as error:
+            hall.wrong += 1
+            journal.note(f"{name}: failed: {error}")
