@@ -1,4 +1,4 @@
-"""Build the native core, the start-up files, and put plugin/ into the wheel.
+"""Build the native core, the start-up files; put plugin/ and examples/ into the wheel.
 
 Metadata is in pyproject.toml. What is here is what setuptools has no words for.
 """
@@ -29,7 +29,7 @@ def write_startup_files(directory: Path) -> None:
 
 
 class BuildPy(build_py):
-    """Add the start-up files and the sources of the uWSGI plugin."""
+    """Add the start-up files, the sources of the uWSGI plugin, the example site."""
 
     def run(self) -> None:
         super().run()
@@ -37,12 +37,15 @@ class BuildPy(build_py):
             return  # BuildEditable puts them beside its own .pth
         library = Path(self.build_lib)
         write_startup_files(library)
-        shutil.copytree(
-            ROOT / "plugin",
-            library / "cowpreload" / "plugin",
-            ignore=shutil.ignore_patterns("*.so", "__pycache__", "README.md"),
-            dirs_exist_ok=True,
-        )
+        for folder in ("plugin", "examples"):
+            shutil.copytree(
+                ROOT / folder,
+                library / "cowpreload" / folder,
+                ignore=shutil.ignore_patterns(
+                    "*.so", "*.sqlite3*", "__pycache__", "README.md", ".gitignore"
+                ),
+                dirs_exist_ok=True,
+            )
 
 
 class BuildEditable(editable_wheel):

@@ -18,7 +18,9 @@ from cowpreload.records import FreezeReport
 def freeze() -> FreezeReport:
     """Collect everything, then move all that is left to the permanent generation."""
     start = time.monotonic()
-    collected = gc.collect()
+    collected = gc.collect() or 0  # PyPy gives None
+    if not hasattr(gc, "freeze"):  # there, too: the collection compacts what is shared
+        return FreezeReport(0, collected, time.monotonic() - start)
     # Making the survivors immortal belongs here, between the two: the walk needs
     # the collector's lists, which gc.freeze() empties.
     gc.freeze()

@@ -62,6 +62,12 @@ class Hall:
         self._started += 1
         return self.site.directory / f"server-{self._started}.log"
 
+    def empty(self) -> Path:
+        """A configuration of gunicorn; else it reads the site's own, by its name."""
+        path = self.site.directory / "empty.py"
+        path.touch()
+        return path
+
     def add(self, server: Server) -> Server:
         """Take care of the end of `server`."""
         self._running.append(server)
@@ -93,9 +99,7 @@ class Hall:
         environ: Mapping[str, str],
         prefix: Sequence[str],
     ) -> Server:
-        empty = self.site.directory / "empty.py"
-        empty.touch()  # else the site's own gunicorn.conf.py would be read, by its name
-        arguments = ["--config", str(empty), "--workers", str(workers)]
+        arguments = ["--config", str(self.empty()), "--workers", str(workers)]
         arguments += ["--timeout", "300"]  # loading 1 GB takes its time
         arguments += ["--worker-class", "cow"] if mode.cow else []
         arguments += ["--preload"] if mode.preload else []
