@@ -1,6 +1,8 @@
 """Write the generated parts of docs/ and README.md; with --check, fail if they differ.
 
-A generated part stands between `<!-- NAME -->` and `<!-- /NAME -->`.
+A generated part stands between `<!-- NAME -->` and `<!-- /NAME -->`. The pictures in
+docs/figures/ are drawn from the results of `cowpreload bench` beside them, and carry
+their hash: --check needs no matplotlib.
 """
 
 from __future__ import annotations
@@ -9,13 +11,19 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import experiments
+
+from cowpreload.bench import plots
 from cowpreload.bench.tables import markdown
 from cowpreload.cli.settings import table
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
+Part = tuple[str, Callable[[], str]]
 
 
 def demo_table(version: str) -> str:
@@ -23,11 +31,71 @@ def demo_table(version: str) -> str:
     return markdown(json.loads((FIGURES / f"demo-{version}.json").read_text()))
 
 
-PARTS: dict[str, tuple[str, Callable[[], str]]] = {
+SCENARIOS = ("instagram", "nelson", "scale")
+VERSIONS = ("3.13", "3.11")
+
+
+def result(scenario: str, version: str) -> dict[str, Any]:
+    """What `cowpreload bench` wrote."""
+    figures: dict[str, Any] = json.loads(
+        (FIGURES / f"{scenario}-{version}.json").read_text()
+    )
+    return figures
+
+
+def results() -> dict[str, dict[str, Any]]:
+    """Every scenario on every interpreter."""
+    return {
+        f"CPython {version}": {name: result(name, version) for name in SCENARIOS}
+        for version in VERSIONS
+    }
+
+
+def _scenario_parts() -> dict[str, Part]:
+    return {
+        f"{name}-{version}": (
+            "docs/experiments.md",
+            partial(lambda n, v: experiments.tables(result(n, v)), name, version),
+        )
+        for version in VERSIONS
+        for name in SCENARIOS
+    }
+
+
+PARTS: dict[str, Part] = {
     "settings": ("docs/settings.md", table),
-    "demo-3.13": ("README.md", lambda: demo_table("3.13")),
-    "demo-3.11": ("README.md", lambda: demo_table("3.11")),
+    "bench": (
+        "README.md",
+        lambda: experiments.readme(results()[f"CPython {VERSIONS[0]}"]),
+    ),
+    "demo-3.13": ("docs/measurements.md", lambda: demo_table("3.13")),
+    "demo-3.11": ("docs/measurements.md", lambda: demo_table("3.11")),
+    "claims": ("docs/experiments.md", lambda: experiments.claims(results())),
+    **{
+        f"paper-{version}": (
+            "docs/experiments.md",
+            partial(lambda v: experiments.paper(result("nelson", v)), version),
+        )
+        for version in VERSIONS
+    },
+    **_scenario_parts(),
+    "limits": (
+        "docs/when-it-will-not-help.md",
+        lambda: experiments.limits(results()),
+    ),
 }
+
+
+def old_pictures() -> list[Path]:
+    """The results whose picture was drawn from other figures, or is missing."""
+    paths = [
+        FIGURES / f"{name}-{version}.json" for name in SCENARIOS for version in VERSIONS
+    ]
+    return [
+        path
+        for path in paths
+        if plots.drawn_from(path.with_suffix(".png")) != plots.figures_hash(path)
+    ]
 
 
 def render(text: str, name: str, part: str) -> str:
@@ -52,6 +120,12 @@ def main() -> int:
             code = 1
         else:
             path.write_text(renewed)
+    for path in old_pictures():
+        if "--check" in sys.argv:
+            print(f"docs: {path.stem}.png is old; run: make docs", file=sys.stderr)
+            code = 1
+        elif not plots.draw(path, print):
+            code = 1
     return code
 
 

@@ -7,9 +7,10 @@ medians alone; one line below tells how far the quartiles lie from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from textwrap import fill
 
 from cowpreload.bench.stats import Figures
-from cowpreload.bench.table import Table
+from cowpreload.bench.table import WIDTH, Table
 from cowpreload.units import MIB
 
 HOSTS = {"gunicorn": "gunicorn", "uwsgi": "uWSGI"}
@@ -81,7 +82,7 @@ def attempts(figures: Figures, host: str) -> Table:
     workers = figures["method"]["plan"]["workers"]
     title = (
         f"{workers} workers; MiB a worker: private fresh, warm, at the end; shared "
-        "fresh, at the end;\ntotal PSS; minor faults a worker; all leave: seconds, "
+        "fresh, at the end; total PSS; minor faults a worker; all leave: seconds, "
         "pages copied a worker, peak PSS"
     )
     return Table(title, head, tuple(rows), foot)
@@ -148,7 +149,7 @@ def bursts(figures: Figures) -> Table:
     plan = figures["method"]["plan"]
     title = (
         f"4 workers, {plan['bursts']} bursts of {plan['burst']} requests; MiB a "
-        "worker: private at first,\nat the end, shared at the end; total PSS, its "
+        "worker: private at first, at the end, shared at the end; total PSS, its "
         "highest; recycled; requests/s"
     )
     head = ("mode", "private", "end", "shared", "PSS", "most", "recycled", "req/s")
@@ -179,7 +180,7 @@ def under_cap(figures: Figures) -> Table:
                 )
     title = (
         "Right answers a second after so many requests; with a number: under that cap, "
-        "in MiB;\nratio: median of pairs"
+        "in MiB; ratio: median of pairs"
     )
     head = ("mode", *(marks or ("-",) * 4), "failed", "killed", "ratio")
     return Table(title, head, tuple(rows))
@@ -261,9 +262,9 @@ TABLES: dict[str, Callable[[Figures], list[Table]]] = {
 
 def report(figures: Figures) -> str:
     """All tables of one journal, and its notes."""
-    parts = [setting(figures)]
+    parts = [fill(setting(figures), WIDTH)]
     parts += [
         table.terminal() for table in TABLES[figures["scenario"]](figures) if table.rows
     ]
-    parts += [f"Note: {note}" for note in figures["notes"]]
+    parts += [fill(f"Note: {note}", WIDTH) for note in figures["notes"]]
     return "\n\n".join(parts)

@@ -65,9 +65,10 @@ class Plan:
     workers: int = 4
 
 
+PARTS = ("private", "shared", "pss", "faults")  # of a worker
 SMALL = (("SHOP_CATALOGUE_MB", "40"), ("SHOP_NELSON", "0"))
 PLANS = {
-    "full": Plan(3, 100, 1900, 9, 200, (), 900),
+    "full": Plan(3, 100, 1400, 9, 200, (), 600),
     "quick": Plan(1, 60, 240, 3, 60, SMALL, 70),
     "tiny": Plan(
         1, 8, 12, 1, 8, (("SHOP_CATALOGUE_MB", "5"), ("SHOP_NELSON", "0")), 40, 2
@@ -122,7 +123,7 @@ MODES = tuple(chain.from_iterable(modes(host) for host in HOSTS))
 
 def _memory(memory: Memory) -> Figures:
     return {
-        "workers": [asdict(each) for each in memory.workers],
+        **{name: [getattr(each, name) for each in memory.workers] for name in PARTS},
         "total_pss": memory.total_pss,
     }
 
@@ -157,15 +158,14 @@ def summary(runs: Sequence[Figures]) -> Figures:
     """Medians and spreads over all workers of all runs of one mode. Pure."""
     figures: Figures = {}
     for phase in ("fresh", "warm", "end"):
-        workers = [each for run in runs for each in run[phase]["workers"]]
         figures[phase] = {
-            name: spread([each[name] for each in workers], 0)
-            for name in ("private", "shared", "pss", "faults")
+            name: spread([each for run in runs for each in run[phase][name]], 0)
+            for name in PARTS
         }
         totals = [run[phase]["total_pss"] for run in runs]
         figures[phase]["total_pss"] = spread(totals, 0)
     exits = [run["exit"] for run in runs]
-    workers_each = len(runs[0]["end"]["workers"])
+    workers_each = len(runs[0]["end"]["private"])
     figures["exit"] = {
         "seconds": spread([each["seconds"] for each in exits]),
         "pages": spread([each["faults"] / workers_each for each in exits], 0),

@@ -1,0 +1,196 @@
+"""`cowpreload bench` on real servers, in its smallest form; and interrupted."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cowpreload.bench import cgroup, pypy
+from cowpreload.bench.hall import Hall
+from cowpreload.bench.scenarios import nelson
+from cowpreload.bench.server import alive, children, script, wait_until
+from cowpreload.bench.site import find_site, seeded
+from cowpreload.hosts.gunicorn import _stop_collector
+
+VERSION = "{}.{}".format(*sys.version_info)
+SECONDS = 900  # a machine that does much else
+
+
+def bench(directory: Path, scenario: str) -> tuple[dict, str]:
+    """Run one scenario; its figures and what was printed."""
+    done = subprocess.run(
+        [script("cowpreload"), "bench", scenario, "--tiny", "--output", directory],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert " min in all" in done.stderr
+    figures = json.loads((directory / f"{scenario}-{VERSION}.json").read_text())
+    assert figures["complete"]
+    assert (directory / f"{scenario}-{VERSION}.png").exists()
+    return figures, done.stdout
+
+
+def test_the_attempts_of_the_article(tmp_path: Path) -> None:
+    figures, printed = bench(tmp_path, "instagram")
+    assert figures["versions"]["python"] in printed
+    assert len(figures["modes"]) == 16
+    assert set(figures["throughput"]) == {"gunicorn", "uwsgi"}
+    found = {key: each["summary"] for key, each in figures["modes"].items()}
+    for host in ("gunicorn", "uwsgi"):
+        alone, plain, ours = (
+            found[f"{host} {name}"] for name in ("no preload", "plain", "all")
+        )
+        assert alone["fresh"]["private"]["median"] > 25e6
+        assert plain["fresh"]["private"]["median"] < 5e6
+        assert ours["end"]["private"]["median"] < plain["end"]["private"]["median"]
+        # A library's gc.enable() undoes gc.disable(), and does nothing to a threshold.
+        assert found[f"{host} gc.disable()"]["collector"]["enabled"]
+        assert found[f"{host} set_threshold(0)"]["collector"]["threshold"][0] == 0
+        # Finalization copies; os._exit does not, and neither do we.
+        copied = plain["exit"]["pages"]["median"]
+        assert copied > 1000
+        assert found[f"{host} threshold+_exit"]["exit"]["pages"]["median"] < copied / 4
+        assert ours["exit"]["pages"]["median"] < copied / 4
+
+
+def test_the_page_of_the_paper(tmp_path: Path) -> None:
+    figures, _ = bench(tmp_path, "nelson")
+    for host in ("gunicorn", "uWSGI"):
+        for mode in ("plain", "all"):
+            found = figures["memory"][f"{host} {mode}"]
+            assert [len(line) for line in found["private"]] == [3] * nelson.WORKERS
+            assert found["private"][0][-1] > found["private"][0][0]
+        given = figures["throughput"][host]
+        assert given["uncapped"]["all"]["failed"] == 0
+        assert given["uncapped"]["ratio"]["n"] == 4
+        if not cgroup.available() and "capped" in given:
+            assert given["capped"]["cap"] < given["uncapped"]["peaks"]["plain"]
+
+
+def test_more_workers(tmp_path: Path) -> None:
+    figures, _ = bench(tmp_path, "scale")
+    for found in figures["heaps"]["5"].values():
+        assert 0 < found["cost"]["mib_a_worker"] < 60
+        assert found["workers"]["2"]["summary"]["private"]["n"] == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_what_it_has_and_ends_its_servers(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    path = tmp_path / f"scale-{VERSION}.json"
+    running = subprocess.Popen(
+        [script("cowpreload"), "bench", "scale", "--tiny", "--output", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    seen: set[int] = set()
+
+    def measured() -> bool:
+        for master in children(running.pid):
+            seen.update([master, *children(master)])
+        return path.exists() and "heaps" in json.loads(path.read_text())
+
+    try:
+        wait_until(measured, SECONDS, "the first combination")
+        # In the middle of the next one: its server is up.
+        wait_until(
+            lambda: measured() and any(map(children, children(running.pid))),
+            SECONDS,
+            "a server",
+        )
+        os.kill(running.pid, number)
+        os.kill(running.pid, number)
+        printed, said = running.communicate(timeout=120)
+    finally:
+        running.kill()
+        running.wait()
+    assert running.returncode == 128 + number, said
+    assert "interrupted" in said
+    assert "INCOMPLETE" in printed
+    figures = json.loads(path.read_text())
+    assert not figures["complete"]
+    assert figures["heaps"]
+    assert not [pid for pid in seen if alive(pid)]
+
+
+def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
+    done = subprocess.run(
+        [script("cowpreload"), "bench", "facebook"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "scenario=facebook: no such scenario; write instagram" in done.stderr
+
+
+# ---- control groups -------------------------------------------------------------
+
+
+@pytest.fixture
+def group() -> Iterator[cgroup.Cgroup]:
+    if cgroup.available():
+        pytest.skip(cgroup.available())
+    with cgroup.group() as made:
+        yield made
+    assert not made.path.exists()
+
+
+def test_a_capped_group_is_killed_above_its_cap(group: cgroup.Cgroup) -> None:
+    group.cap(64 << 20)
+    eat = [*group.prefix, sys.executable, "-c", "len(bytearray(200 << 20))"]
+    assert subprocess.run(eat).returncode == -signal.SIGKILL
+    assert group.kills() == 1
+    assert 32 << 20 < group.peak() <= 64 << 20
+
+
+def test_an_uncapped_group_says_its_peak(group: cgroup.Cgroup) -> None:
+    eat = [*group.prefix, sys.executable, "-c", "len(bytearray(200 << 20))"]
+    assert subprocess.run(eat).returncode == 0
+    assert group.peak() > 190 << 20
+    assert group.kills() == 0
+
+
+# ---- PyPy -----------------------------------------------------------------------
+
+
+def test_a_missing_pypy_is_named() -> None:
+    with pytest.raises(pypy.NoPyPyError, match=r"pypy=/no/pypy: .* give --pypy PATH"):
+        pypy.find("/no/pypy")
+
+
+def test_without_thresholds_the_collector_is_disabled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threshold = gc.get_threshold()
+    monkeypatch.delattr(gc, "set_threshold")
+    try:
+        _stop_collector()
+        assert not gc.isenabled()
+        assert gc.get_threshold() == threshold
+    finally:
+        gc.enable()
+
+
+@pytest.mark.skipif(not shutil.which("pypy3"), reason="no pypy3 on PATH")
+def test_a_cow_worker_of_pypy_serves_without_major_collections(tmp_path: Path) -> None:
+    found = pypy.prepare(pypy.find(None), tmp_path)
+    with seeded(find_site()) as site, Hall.closing(site) as hall:
+        with nelson._pypy_start(hall, found, False, None) as server:
+            server.wait_serving()
+            assert server.get("/") == (200, b"enabled: True\n")
+        with nelson._pypy_start(hall, found, True, None) as server:
+            server.wait_serving()
+            assert server.get("/") == (200, b"enabled: False\n")
+            assert server.get("/nelson/")[0] == 200
+            assert "gc=off" in server.log

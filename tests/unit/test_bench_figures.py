@@ -1,0 +1,201 @@
+"""What the benchmark computes from its figures, without a server."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cowpreload.bench import plots, reports
+from cowpreload.bench.journal import Journal
+from cowpreload.bench.lines import Lines, seated
+from cowpreload.bench.mode import HOSTS, IMMORTAL_OFF
+from cowpreload.bench.observe import Memory, Worker
+from cowpreload.bench.run import SCENARIOS, estimate
+from cowpreload.bench.scenarios import SIZES, instagram, nelson, scale
+from cowpreload.bench.stats import fit, spread
+from cowpreload.bench.table import Table
+from cowpreload.units import MIB
+
+FIGURES = Path(__file__).parent.parent.parent / "docs" / "figures"
+RESULTS = sorted(path for name in SCENARIOS for path in FIGURES.glob(f"{name}-*.json"))
+numbers = st.floats(-1e6, 1e6)
+
+
+@given(slope=numbers, start=numbers, xs=st.sets(st.integers(1, 64), min_size=2))
+def test_a_line_is_found_again(slope: float, start: float, xs: set[int]) -> None:
+    line = fit([(x, slope * x + start) for x in xs])
+    assert line.slope == pytest.approx(slope, rel=1e-6, abs=1e-3)
+    assert line.start == pytest.approx(start, rel=1e-6, abs=1e-1)
+    assert line.error == pytest.approx(0, abs=1e-3)
+
+
+def test_points_beside_the_line_show_in_the_error() -> None:
+    line = fit([(2, 100), (4, 141), (8, 219), (16, 381)])
+    assert line.slope == pytest.approx(20, abs=0.2)
+    assert 0 < line.error < 0.5
+
+
+def test_one_place_makes_no_line() -> None:
+    with pytest.raises(ValueError, match="two places"):
+        fit([(4, 100), (4, 110)])
+
+
+@given(st.lists(numbers, min_size=1))
+def test_a_median_lies_within_its_spread(values: list[float]) -> None:
+    found = spread(values, 9)
+    least, most = found["range"]
+    low, high = found["quartiles"]
+    assert found["n"] == len(values)
+    parts = [least, low, found["median"], high, most]
+    assert all(a <= b + 1e-6 for a, b in pairwise(parts))
+
+
+def test_every_scenario_has_every_size_and_says_how_long_it_takes() -> None:
+    for scenario in SCENARIOS.values():
+        assert set(scenario.PLANS) == set(SIZES)
+        assert scenario.METHOD
+    assert estimate(list(SCENARIOS), "quick") < 180
+    assert estimate(list(SCENARIOS), "full") <= 35 * 60
+
+
+def test_each_host_has_the_same_modes_in_the_same_order() -> None:
+    names = [[mode.name for mode in instagram.modes(host)] for host in HOSTS]
+    assert names[0] == names[1]
+    keys = [mode.key for mode in instagram.MODES]
+    assert len(set(keys)) == len(keys)
+
+
+def test_only_the_last_mode_may_make_the_heap_immortal() -> None:
+    for mode in instagram.MODES:
+        if mode.cow and mode.name != "all":
+            assert IMMORTAL_OFF in mode.settings
+        assert not (mode.cow and mode.attempt != "plain")
+
+
+def test_a_combination_is_expected_to_go_on_as_it_did() -> None:
+    assert scale.expected([(2, 200), (4, 300)], 50, 8) == 500
+    assert scale.expected([(2, 200)], 50, 4) == 400
+    assert scale.expected([], 1000, 2) > 1000 * MIB
+
+
+@given(st.lists(st.sets(st.integers(1, 9), max_size=4), max_size=8))
+def test_who_stays_keeps_the_seat(steps: list[set[int]]) -> None:
+    seats = [0, 0, 0, 0]
+    for pids in steps:
+        before, seats = seats, seated(seats, sorted(pids))
+        assert {pid for pid in seats if pid} == pids
+        assert len(seats) == 4
+        for seat, pid in enumerate(before):
+            if pid in pids:
+                assert seats[seat] == pid
+
+
+def test_a_replacement_goes_on_in_the_same_line() -> None:
+    lines = Lines(2)
+    for private, pids in ((10, (7, 8)), (20, (7, 8)), (1, (9, 8)), (2, (9,))):
+        lines.add(
+            Memory(tuple(Worker(pid, private, 5, 6, 0) for pid in pids), private * 3)
+        )
+    figures = lines.figures()
+    assert figures["private"] == [[10, 20, 1, 2], [10, 20, 1, None]]
+    assert figures["replaced"] == 1
+    assert figures["end"]["most_total_pss"] == 60
+
+
+def test_a_rate_is_over_all_blocks_up_to_its_mark() -> None:
+    found = nelson.rates(100, [1, 1, 2, 4], [100, 100, 100, 0])
+    assert found == {"100": 100, "200": 100, "300": 75, "400": 37.5}
+
+
+# ---- the journal ----------------------------------------------------------------
+
+
+def test_a_journal_is_whole_whenever_it_is_read(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "x.json", "scale", "tiny", {})
+    over = threading.Event()
+
+    def write() -> None:
+        for number in range(60):
+            journal.put("heaps", str(number), value=["filler"] * 100)
+        over.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    sizes = []
+    while not over.is_set():
+        sizes.append(len(json.loads(journal.path.read_text()).get("heaps", {})))
+    writer.join()
+    assert sizes == sorted(sizes)
+    assert len(set(sizes)) > 2
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "x.json", "scale", "tiny", {})
+    journal.put("heaps", "50", value=1)
+    with pytest.raises(TypeError):
+        journal.put("heaps", "250", value=object())
+    assert json.loads(journal.path.read_text())["heaps"] == {"50": 1}
+    assert [each.name for each in tmp_path.iterdir()] == ["x.json"]
+
+
+# ---- tables and plots -----------------------------------------------------------
+
+
+def test_a_table_is_aligned_and_is_markdown_too() -> None:
+    table = Table("Title", ("mode", "MiB"), (("plain", "88.1"), ("all", "3.2")), "Foot")
+    assert table.terminal().splitlines()[2:] == [
+        "mode    MiB",
+        "plain  88.1",
+        "all     3.2",
+        "Foot",
+    ]
+    assert "| all | 3.2 |" in table.markdown()
+
+
+def test_there_are_results_to_show() -> None:
+    assert {path.stem.split("-")[0] for path in RESULTS} == set(SCENARIOS)
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_a_report_fits_the_terminal(path: Path) -> None:
+    figures = json.loads(path.read_text())
+    lines = reports.report(figures).splitlines()
+    assert len(lines) > 10
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_run_that_measured_nothing_yet_is_reported(
+    tmp_path: Path, scenario: str
+) -> None:
+    plan = vars(SCENARIOS[scenario].PLANS["tiny"])
+    journal = Journal(tmp_path / "x.json", scenario, "tiny", {"plan": plan})
+    assert "INCOMPLETE" in reports.report(journal.figures)
+    assert plots.draw(journal.path, print) == []
+
+
+def test_a_picture_names_the_figures_it_was_drawn_from(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / RESULTS[0].name
+    path.write_bytes(RESULTS[0].read_bytes())
+    (picture,) = plots.draw(path, print)
+    assert plots.drawn_from(picture) == plots.figures_hash(path)
+    path.write_text(path.read_text() + " ")
+    assert plots.drawn_from(picture) != plots.figures_hash(path)
+
+
+def test_without_matplotlib_one_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    said: list[str] = []
+    assert plots.draw(RESULTS[0], said.append) == []
+    assert len(said) == 1
+    assert "cowpreload[plot]" in said[0]
