@@ -21,13 +21,14 @@ STAGES = {
     "warmup_asgi",
     "closing",
     "audit",
-    "freeze",
+    "freezing",
+    "immortal",
     "watch",
     "board",
     "leave",
 }
 # Where one stage has two files.
-PARTS = {"watch": {"board"}, "warmup": {"warmup_asgi"}}
+PARTS = {"watch": {"board"}, "immortal": {"freezing"}, "warmup": {"warmup_asgi"}}
 COMPOSE = {"hosts", "cli", "bench"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 
