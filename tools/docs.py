@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import claims
 import experiments
 
 from cowpreload.bench import plots
@@ -70,11 +71,11 @@ PARTS: dict[str, Part] = {
     ),
     "demo-3.13": ("docs/measurements.md", lambda: demo_table("3.13")),
     "demo-3.11": ("docs/measurements.md", lambda: demo_table("3.11")),
-    "claims": ("docs/experiments.md", lambda: experiments.claims(results())),
+    "claims": ("docs/experiments.md", lambda: claims.claims(results())),
     **{
         f"paper-{version}": (
             "docs/experiments.md",
-            partial(lambda v: experiments.paper(result("nelson", v)), version),
+            partial(lambda v: claims.paper(result("nelson", v)), version),
         )
         for version in VERSIONS
     },

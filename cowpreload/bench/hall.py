@@ -46,7 +46,9 @@ class Hall:
             yield hall
         finally:
             for server in hall._running:
-                server.stop()
+                # Not one that has ended: its pids may be others' by now.
+                if server.process.returncode is None:
+                    server.stop()
 
     def plugins(self) -> Path:
         """The folder of the uWSGI plugin, which is built when it is first needed."""

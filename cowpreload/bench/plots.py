@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from cowpreload.bench.mode import SHOWN
 from cowpreload.bench.stats import Figures
 from cowpreload.units import MIB
 
 HASH = "cowpreload-json-sha256"
-HOSTS = {"gunicorn": "gunicorn", "uwsgi": "uWSGI"}
 PLAIN, OURS, GREY = "#b5563c", "#2f6f8f", "#9a9a9a"
 
 
@@ -36,7 +36,7 @@ def drawn_from(picture: Path) -> str:
 def _instagram(figures: Figures, new: Callable[..., Any]) -> Any:
     """Bars: private and shared of a worker at the end, a mode each."""
     figure, axes = new(2, 1, figsize=(8, 7))
-    for axis, host in zip(axes, HOSTS, strict=True):
+    for axis, host in zip(axes, SHOWN, strict=True):
         modes = [
             each for each in figures.get("modes", {}).values() if each["host"] == host
         ]
@@ -49,7 +49,7 @@ def _instagram(figures: Figures, new: Callable[..., Any]) -> Any:
         for place, value in enumerate(private):
             axis.text(value + 2, place, f"{value:.0f}", va="center", fontsize=8)
         axis.invert_yaxis()
-        axis.set_title(f"{HOSTS[host]}: memory of a worker at the end", fontsize=10)
+        axis.set_title(f"{SHOWN[host]}: memory of a worker at the end", fontsize=10)
         axis.set_xlabel("MiB")
     axes[0].legend(loc="lower right", fontsize=8)
     return figure
@@ -102,7 +102,7 @@ def _scale(figures: Figures, new: Callable[..., Any]) -> Any:
                 linestyle="-" if host == "gunicorn" else "--",
                 marker="o",
                 markersize=3,
-                label=f"{HOSTS[host]} {name}{cost}",
+                label=f"{SHOWN[host]} {name}{cost}",
             )
         axis.set_title(f"catalogue of {heap} MB", fontsize=9)
         axis.set_xlabel("workers", fontsize=8)

@@ -49,6 +49,8 @@ def find(given: str | None) -> str:
     Raises:
         NoPyPyError: there is none.
     """
+    if given == "none":
+        raise NoPyPyError("as asked for by --pypy none")
     found = shutil.which(given or "pypy3")
     if not found:
         raise NoPyPyError(

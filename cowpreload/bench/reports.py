@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from textwrap import fill
 
+from cowpreload.bench.mode import SHOWN
 from cowpreload.bench.stats import Figures
 from cowpreload.bench.table import WIDTH, Table
 from cowpreload.units import MIB
-
-HOSTS = {"gunicorn": "gunicorn", "uwsgi": "uWSGI"}
 
 
 def mib(spread: Figures, digits: int = 0) -> str:
@@ -70,7 +69,7 @@ def attempts(figures: Figures, host: str) -> Table:
             )
         )
     head = (
-        *(HOSTS[host], "private", "warm", "end", "shared", "end", "PSS"),
+        *(SHOWN[host], "private", "warm", "end", "shared", "end", "PSS"),
         *("faults", "exit s", "copied", "peak"),
     )
     found = [each["summary"] for each in modes]
@@ -104,7 +103,7 @@ def ratios(figures: Figures) -> Table:
     """Requests a second, all against plain."""
     rows = tuple(
         (
-            HOSTS[host],
+            SHOWN[host],
             f"{found['plain']['median']:.0f}",
             f"{found['all']['median']:.0f}",
             f"{found['ratio']['median']:.2f}",
@@ -119,7 +118,7 @@ def ratios(figures: Figures) -> Table:
 
 def _instagram(figures: Figures) -> list[Table]:
     return [
-        *(attempts(figures, host) for host in HOSTS),
+        *(attempts(figures, host) for host in SHOWN),
         collectors(figures),
         ratios(figures),
     ]
@@ -209,7 +208,7 @@ def _combinations(
     for heap, modes in heaps.items():
         for key, found in modes.items():
             host, name = key.split(" ", 1)
-            row = [f"{heap} MB {HOSTS[host]} {name}"]
+            row = [f"{heap} MB {SHOWN[host]} {name}"]
             for count in counts:
                 at = found["workers"].get(str(count))
                 row.append(cell(at["summary"]) if at else "-")

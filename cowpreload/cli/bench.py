@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pypy",
         metavar="PATH",
-        help="a PyPy for `nelson` (default: pypy3 on PATH, full runs only)",
+        help="a PyPy for `nelson`, or none (default: pypy3 on PATH, full runs only)",
     )
 
 
