@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,23 +120,31 @@ DRAW: dict[str, tuple[str, Callable[[Figures, Callable[..., Any]], Any]]] = {
 }
 
 
-def draw(path: Path, say: Callable[[str], None]) -> Sequence[Path]:
-    """Draw what the figures at `path` allow; the pictures' paths.
-
-    Without matplotlib, or without a figure yet, says so and draws nothing.
-    """
-    figures: Figures = json.loads(path.read_text())
-    needs, make = DRAW[figures["scenario"]]
-    if not figures.get(needs):
-        return []
+def missing() -> str:
+    """Why nothing can be drawn here; nothing if it can."""
     try:
         import matplotlib
 
         matplotlib.use("Agg")
-        from matplotlib import pyplot
     except ImportError:
-        say("no plots: matplotlib is not installed; pip install 'cowpreload[plot]'")
-        return []
+        return "matplotlib is not installed; pip install 'cowpreload[plot]'"
+    return ""
+
+
+def draw(path: Path) -> Path | None:
+    """Draw the figures at `path`; the picture beside them, None if there are none yet.
+
+    Raises:
+        ImportError: `missing` says why.
+    """
+    figures: Figures = json.loads(path.read_text())
+    needs, make = DRAW[figures["scenario"]]
+    if not figures.get(needs):
+        return None
+    if missing():
+        raise ImportError(missing())
+    from matplotlib import pyplot
+
     picture = make(figures, pyplot.subplots)
     versions = figures["versions"]
     picture.suptitle(
@@ -148,4 +156,4 @@ def draw(path: Path, say: Callable[[str], None]) -> Sequence[Path]:
     metadata = {HASH: figures_hash(path), "Software": None}
     picture.savefig(target, dpi=110, metadata=metadata)
     pyplot.close(picture)
-    return [target]
+    return target

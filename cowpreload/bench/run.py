@@ -75,9 +75,9 @@ def run(names: Sequence[str], size: str, output: Path, options: Options) -> int:
             "pip install 'cowpreload[gunicorn,uwsgi,django,plot]'"
         )
     output.mkdir(parents=True, exist_ok=True)
-    seconds = estimate(names, size)
+    minutes = max(1, round(estimate(names, size) / 60))
     say(
-        f"{', '.join(names)}: about {max(1, round(seconds / 60))} min in all; "
+        f"{', '.join(names)}: about {minutes} min in all on two idle cores; "
         f"results go to {output}"
     )
     journals: list[Journal] = []
@@ -101,10 +101,19 @@ def run(names: Sequence[str], size: str, output: Path, options: Options) -> int:
         say("interrupted: every server has ended; what was measured is kept")
     for journal in journals:
         print(f"\n{report(journal.figures)}", flush=True)
-        for path in plots.draw(journal.path, say):
-            say(f"drew {path}")
+    _draw(journals)
     for journal in journals:
         say(f"wrote {journal.path}")
     if code == 1:
         say("some answers were wrong or a mode failed: see above")
     return code
+
+
+def _draw(journals: Sequence[Journal]) -> None:
+    if plots.missing():
+        say(f"no plots: {plots.missing()}")
+        return
+    for journal in journals:
+        drawn = plots.draw(journal.path)
+        if drawn:
+            say(f"drew {drawn}")

@@ -39,7 +39,7 @@ def test_the_bench_runs_from_the_wheel_alone(tmp_path: Path) -> None:
     run(scripts / "pip", "install", "--quiet", extras, directory=tmp_path)
     said = run(scripts / "cowpreload", "bench", "scale", "--tiny", directory=tmp_path)
     assert "building the uWSGI plugin" in said
-    assert "no plots: matplotlib is not installed" in said
+    assert said.count("no plots: matplotlib is not installed") == 1
     (result,) = (tmp_path / "cowpreload-bench").glob("scale-*.json")
     assert json.loads(result.read_text())["complete"]
     inside = scripts.parent / "lib"

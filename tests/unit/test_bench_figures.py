@@ -178,24 +178,24 @@ def test_a_run_that_measured_nothing_yet_is_reported(
     plan = vars(SCENARIOS[scenario].PLANS["tiny"])
     journal = Journal(tmp_path / "x.json", scenario, "tiny", {"plan": plan})
     assert "INCOMPLETE" in reports.report(journal.figures)
-    assert plots.draw(journal.path, print) == []
+    assert plots.draw(journal.path) is None
 
 
 def test_a_picture_names_the_figures_it_was_drawn_from(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / RESULTS[0].name
     path.write_bytes(RESULTS[0].read_bytes())
-    (picture,) = plots.draw(path, print)
+    picture = plots.draw(path)
+    assert picture
     assert plots.drawn_from(picture) == plots.figures_hash(path)
     path.write_text(path.read_text() + " ")
     assert plots.drawn_from(picture) != plots.figures_hash(path)
 
 
-def test_without_matplotlib_one_line_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_matplotlib_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said: list[str] = []
-    assert plots.draw(RESULTS[0], said.append) == []
-    assert len(said) == 1
-    assert "cowpreload[plot]" in said[0]
+    assert plots.missing().endswith("pip install 'cowpreload[plot]'")
+    with pytest.raises(ImportError, match="cowpreload"):
+        plots.draw(RESULTS[0])
