@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from datetime import datetime, timezone
@@ -20,6 +21,14 @@ from cowpreload.bench.stats import Figures
 def say(text: str) -> None:
     """Progress, on stderr."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def text(figures: Figures) -> str:
+    """The JSON of `figures`: a line a member, but a list of numbers on one."""
+    lines = json.dumps(figures, indent=1) + "\n"
+    # No text holds a line break: JSON escapes it.
+    numbers = re.compile(r"\[\n([^\[\]{}\"]*)\]")
+    return numbers.sub(lambda found: f"[{' '.join(found[1].split())}]", lines)
 
 
 class Journal:
@@ -51,7 +60,7 @@ class Journal:
         self.figures["seconds"] = round(time.monotonic() - self._began)
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
-            beside.write_text(json.dumps(self.figures, indent=1) + "\n")
+            beside.write_text(text(self.figures))
             beside.replace(self.path)
         finally:
             beside.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cowpreload.bench import plots, reports
-from cowpreload.bench.journal import Journal
+from cowpreload.bench.journal import Journal, text
 from cowpreload.bench.lines import Lines, seated
 from cowpreload.bench.mode import HOSTS, IMMORTAL_OFF
 from cowpreload.bench.observe import Memory, Worker
@@ -112,6 +112,17 @@ def test_a_replacement_goes_on_in_the_same_line() -> None:
 def test_a_rate_is_over_all_blocks_up_to_its_mark() -> None:
     found = nelson.rates(100, [1, 1, 2, 4], [100, 100, 100, 0])
     assert found == {"100": 100, "200": 100, "300": 75, "400": 37.5}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text('a[],{}" \n'),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text("b[]:"), inner),
+)
+
+
+@given(st.dictionaries(st.text(), json_values))
+def test_the_file_holds_the_figures(figures: dict[str, object]) -> None:
+    assert json.loads(text(figures)) == figures
 
 
 # ---- the journal ----------------------------------------------------------------
