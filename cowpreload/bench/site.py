@@ -62,10 +62,14 @@ def seeded(path: Path, **variables: str) -> Iterator[Site]:
         yield Site(path, Path(name), environ)
 
 
-def browsing(server: Server, count: int) -> list[str]:
-    """So many requests: pages that read the whole catalogue, and others."""
-    parts = int(json.loads(server.get("/browse/")[1])["parts"])
+def whole_mix(count: int, parts: int) -> list[str]:
+    """The paths of `count` requests that read the whole catalogue, and others."""
     return [_path(number, parts) for number in range(count)]
+
+
+def browsing(server: Server, count: int) -> list[str]:
+    """The same for the catalogue that `server` holds."""
+    return whole_mix(count, int(json.loads(server.get("/browse/")[1])["parts"]))
 
 
 def _path(number: int, parts: int) -> str:

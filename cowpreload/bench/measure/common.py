@@ -23,10 +23,10 @@ from typing import Any
 
 from cowpreload.bench import server
 from cowpreload.bench.server import Server
-from cowpreload.bench.site import WARMUP, Site, find_site, seeded
+from cowpreload.bench.site import WARMUP, Site, find_site, seeded, whole_mix
 from cowpreload.bench.stats import Figures, spread
 
-__all__ = ["WARMUP", "Figures", "Site", "spread"]
+__all__ = ["WARMUP", "Figures", "Site", "spread", "whole_mix"]
 
 _WORDS = ("lamp", "chair", "wooden", "red", "steel lamp")
 
