@@ -134,7 +134,7 @@ def _measure(hall: Hall, mode: Mode, plan: Plan) -> Figures:
         wait_forked(server, plan.workers)
         wait_quiet(server)
         run = {"fresh": _memory(look(server))}
-        server.wait_serving(workers=plan.workers)
+        server.wait_serving(workers=plan.workers, seconds=300)
         paths = browsing(server, plan.warm + plan.end)
         hall.load(server, paths[: plan.warm])
         run["warm"] = _memory(look(server))
@@ -185,7 +185,7 @@ def _throughput(hall: Hall, journal: Journal, plan: Plan, host: str) -> None:
         hall.start(pair[1], plan.workers, environ) as second,
     ):
         for each in (first, second):
-            each.wait_serving(workers=plan.workers)
+            each.wait_serving(workers=plan.workers, seconds=300)
             hall.load(each, browsing(each, plan.warm))
         blocks = [browsing(first, plan.block)] * plan.pairs
         reports = paired(hall, first, second, blocks)

@@ -151,7 +151,7 @@ def _compete(
             for entry, group in zip(pair, groups, strict=True)
         ]
         for server in servers:
-            server.wait_serving(workers=WORKERS)
+            server.wait_serving(workers=WORKERS, seconds=300)
         blocks = [[PAGE] * BLOCK] * (plan.marks[-1] // BLOCK)
         reports = paired(hall, servers[0], servers[1], blocks, may_fail=bool(cap))
         figures: Figures = {
