@@ -105,6 +105,7 @@ def _scale(figures: Figures, new: Callable[..., Any]) -> Any:
                 label=f"{SHOWN[host]} {name}{cost}",
             )
         axis.set_title(f"catalogue of {heap} MB", fontsize=9)
+        axis.set_xticks(figures["method"]["plan"]["workers"])
         axis.set_xlabel("workers", fontsize=8)
         axis.set_ylim(bottom=0)
         axis.tick_params(labelsize=7)

@@ -192,6 +192,13 @@ def _nelson(figures: Figures) -> list[Table]:
 # ---- scale ----------------------------------------------------------------------
 
 
+def _cost(line: Figures | None) -> str:
+    if not line:
+        return "-"
+    error = line["standard_error"]
+    return f"{line['mib_a_worker']:.1f}" + ("" if error is None else f" ±{error:.1f}")
+
+
 def _combinations(
     figures: Figures, title: str, cell: Callable[[Figures], str], cost: bool = False
 ) -> Table:
@@ -213,12 +220,7 @@ def _combinations(
                 at = found["workers"].get(str(count))
                 row.append(cell(at["summary"]) if at else "-")
             if cost:
-                line = found.get("cost")
-                row.append(
-                    f"{line['mib_a_worker']:.1f} ±{line['standard_error']:.1f}"
-                    if line
-                    else "-"
-                )
+                row.append(_cost(found.get("cost")))
             rows.append(tuple(row))
     head = ("workers", *map(str, counts), *(["one more"] if cost else []))
     return Table(title, head, tuple(rows))

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cowpreload.bench import plots, reports
@@ -28,6 +28,7 @@ RESULTS = sorted(path for name in SCENARIOS for path in FIGURES.glob(f"{name}-*.
 numbers = st.floats(-1e6, 1e6)
 
 
+@settings(deadline=None)
 @given(slope=numbers, start=numbers, xs=st.sets(st.integers(1, 64), min_size=2))
 def test_a_line_is_found_again(slope: float, start: float, xs: set[int]) -> None:
     line = fit([(x, slope * x + start) for x in xs])
@@ -47,6 +48,7 @@ def test_one_place_makes_no_line() -> None:
         fit([(4, 100), (4, 110)])
 
 
+@settings(deadline=None)
 @given(st.lists(numbers, min_size=1))
 def test_a_median_lies_within_its_spread(values: list[float]) -> None:
     found = spread(values, 9)
@@ -85,6 +87,14 @@ def test_a_combination_is_expected_to_go_on_as_it_did() -> None:
     assert scale.expected([], 1000, 2) > 1000 * MIB
 
 
+def test_two_numbers_of_workers_tell_a_cost_but_no_error() -> None:
+    points = [(2, 100 * MIB), (4, 130 * MIB)]
+    assert scale.cost(points)["mib_a_worker"] == 15
+    assert scale.cost(points)["standard_error"] is None
+    assert scale.cost([*points, (8, 198 * MIB)])["standard_error"] > 0
+
+
+@settings(deadline=None)
 @given(st.lists(st.sets(st.integers(1, 9), max_size=4), max_size=8))
 def test_who_stays_keeps_the_seat(steps: list[set[int]]) -> None:
     seats = [0, 0, 0, 0]
@@ -114,13 +124,18 @@ def test_a_rate_is_over_all_blocks_up_to_its_mark() -> None:
     assert found == {"100": 100, "200": 100, "300": 75, "400": 37.5}
 
 
+texts = st.text('ab[],{}" \n', max_size=6)
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text('a[],{}" \n'),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text("b[]:"), inner),
+    st.none() | st.integers() | texts,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=2)
+    ),
+    max_leaves=6,
 )
 
 
-@given(st.dictionaries(st.text(), json_values))
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(texts, json_values, max_size=3))
 def test_the_file_holds_the_figures(figures: dict[str, object]) -> None:
     assert json.loads(text(figures)) == figures
 

@@ -116,11 +116,14 @@ def summary(runs: Sequence[Figures]) -> Figures:
 
 
 def cost(points: Sequence[tuple[int, int]]) -> Figures:
-    """What one more worker costs, in MiB, with its standard error. Pure."""
+    """What one more worker costs, in MiB, with its standard error. Pure.
+
+    Two points leave no freedom, and no error to tell: None.
+    """
     line = fit([(count, total / MIB) for count, total in points])
     return {
         "mib_a_worker": round(line.slope, 2),
-        "standard_error": round(line.error, 2),
+        "standard_error": round(line.error, 2) if len(points) > 2 else None,
         "mib_without_workers": round(line.start, 1),
     }
 
