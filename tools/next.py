@@ -124,11 +124,11 @@ def inside(command, cwd=ROOT, **variables):
 
 
 @contextmanager
-def lock():
-    """One process at a time sets up."""
+def lock(what):
+    """One process at a time sets up the system, or this checkout's environments."""
     HOME.mkdir(parents=True, exist_ok=True)
-    root().parent.mkdir(parents=True, exist_ok=True)
-    with open(f"{root()}.lock", "w") as held:
+    what.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{what}.lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
@@ -160,12 +160,13 @@ def bootstrap(directory):
 
 
 def install(directory):
-    """PACKAGES, if they are not there."""
+    """Those of PACKAGES that are not there: checkouts may share a system and differ."""
     mark = directory / "cowpreload.packages"
-    wanted = " ".join(PACKAGES)
-    if mark.exists() and mark.read_text() == wanted:
+    there = mark.read_text().split() if mark.exists() else []
+    missing = [name for name in PACKAGES if name not in there]
+    if not missing:
         return
-    say("installing interpreters and a compiler")
+    say(f"installing {' '.join(missing)}")
     # Not the certificates: ca-certificates writes there when it is installed.
     mounts = [("ro", "/etc/resolv.conf")] if os.path.exists("/etc/resolv.conf") else []
 
@@ -180,19 +181,20 @@ def install(directory):
     if apt("update"):
         # As with a mirror that lags: its signature has run out.
         say("apt-get update failed: using the lists that are there")
-    if apt("install", "--yes", "--no-install-recommends", *PACKAGES):
+    options = ("--yes", "--no-install-recommends")
+    if apt("install", *options, *missing):
         fail(
             f"apt-get failed: {HOME / 'apt.log'}; if the archive has moved on, "
             f"delete {directory} and run this again"
         )
-    mark.write_text(wanted)
+    mark.write_text(" ".join(there + missing))
 
 
 def system():
     """The directory of the system, set up if need be; ends with what is missing."""
     require()
     directory = root()
-    with lock():
+    with lock(directory):
         bootstrap(directory)
         install(directory)
     return directory
@@ -203,7 +205,7 @@ def environment(name):
     home = HOME / f"venv-{name}"
     mark = home / "cowpreload.stamp"
     wanted = f"{root()} {stamp(name)}"
-    with lock():
+    with lock(HOME / "venv"):
         if mark.exists() and mark.read_text() == wanted:
             return home / "bin"
         say(f"setting up {home.relative_to(ROOT)}")
