@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from cowpreload import collector
 from cowpreload.records import FreezeReport, WalkReport
 
 Kept = TypeVar("Kept")
@@ -43,7 +44,10 @@ def freeze(walk: Walk | None = None) -> FreezeReport:
     start = time.monotonic()
     # What was frozen before stays out of the collection: from 3.14 on, that would
     # take immortal objects off the collector's lists, where the walk looks for them.
-    collected = gc.collect()
+    collected = gc.collect() or 0  # PyPy gives None
+    if not collector.CAN_FREEZE:
+        # The collection was worth it: workers inherit what it has compacted.
+        return FreezeReport(0, collected, time.monotonic() - start)
     walked = WalkReport()
     if walk is not None:
         gc.unfreeze()
