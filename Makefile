@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ENVS = $(PYTHON) tools/envs.py
 
-.PHONY: help test test-asan demo lint format docs clean
+.PHONY: help test test-asan test-deep demo lint format docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -13,6 +13,9 @@ test:  ## every test, on every interpreter found from 3.10 on
 
 test-asan:  ## the native core under the address sanitizer
 	$(ENVS) asan
+
+test-deep:  ## CPython's and Django's own tests in frozen, forked processes
+	PYTHONPATH=tools $(PYTHON) -m deep $(DEEP)
 
 demo:  ## the example site under both servers, before and after
 	$(ENVS) demo

@@ -1,0 +1,112 @@
+"""The command: python -m deep [--python PATH ...] [--suite NAME] [FILE ...]
+
+Without --python, every CPython from 3.12 on that `make test` would use. FILE names
+files of CPython's tests. Exit code 0: no new failure; 1: some; 2: not carried out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import envs
+
+from deep.compare import differences, judge
+from deep.explained import EXPLAINED
+from deep.plan import DEEP, Job, cpython_jobs, django_jobs
+from deep.runs import Run, run
+from deep.tables import Result, document, table
+
+OLDEST = 12  # the first CPython with immortal objects
+REPEATS = 2
+SUITES = ("cpython", "django")
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="deep", description=__doc__)
+    parser.add_argument("--python", action="append", help="cowpreload is installed in")
+    parser.add_argument("--suite", action="append", choices=SUITES)
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once")
+    parser.add_argument("file", nargs="*", help="e.g. test_dict; default: all")
+    options = parser.parse_args(arguments)
+    good = True
+    for python in map(os.path.abspath, options.python or environments()):
+        good &= interpreter(python, options)
+    return 0 if good else 1
+
+
+def environments() -> list[str]:
+    found = [(minor, path) for minor, path in envs.require() if minor >= OLDEST]
+    if not found:
+        envs.fail(f"no CPython from 3.{OLDEST} on: immortality needs it")
+    return [str(envs.environment(*one) / "python") for one in found]
+
+
+def interpreter(python: str, options: argparse.Namespace) -> bool:
+    """Both suites on one interpreter; whether nothing new failed."""
+    ask = [python, "-c", "import sys; print(sys.version)"]
+    full = subprocess.check_output(ask, text=True).strip()
+    version = ".".join(full.split(".")[:2])
+    results = []
+    for suite in options.suite or SUITES:
+        jobs = cpython_jobs() if suite == "cpython" else django_jobs(python)
+        if options.file:
+            jobs = [job for job in jobs if {*options.file} & {job.name, job.suite}]
+        if jobs:
+            results.append(pairs(python, version, suite, jobs, options.jobs))
+    print(table(full.split()[0], results), flush=True)
+    path = DEEP / f"result-{version}.json"
+    path.write_text(json.dumps(document(version, full, results), indent=2) + "\n")
+    print(f"written to {path.relative_to(envs.ROOT)}", flush=True)
+    return all(result.good for result in results)
+
+
+def pairs(
+    python: str, version: str, suite: str, jobs: list[Job], at_once: int
+) -> Result:
+    """Every job in both regimes, repeated where they differ."""
+    result = Result(suite, len(jobs))
+    with ThreadPoolExecutor(at_once) as pool:
+
+        def start(job: Job, attempt: int = 0) -> list[Run]:
+            both = [
+                pool.submit(run, python, version, job, regime, attempt)
+                for regime in ("plain", "frozen")
+            ]
+            return [future.result() for future in both]
+
+        for job in jobs:
+            plain, frozen = start(job)
+            found = differences(plain.outcomes, frozen.outcomes)
+            again = []
+            if found:
+                runs = [start(job, attempt + 1) for attempt in range(REPEATS)]
+                again = [(one.outcomes, other.outcomes) for one, other in runs]
+            collect(result, job, plain, frozen)
+            judged = judge(found, suite, version, again, EXPLAINED)
+            result.differences += judged
+            new = sum(one.kind == "new" for one in judged)
+            envs.say(f"{version} {job.name}: {len(plain.outcomes)} tests, {new} new")
+    return result
+
+
+def collect(result: Result, job: Job, plain: Run, frozen: Run) -> None:
+    result.plain.update(plain.outcomes)
+    result.frozen.update(frozen.outcomes)
+    result.texts.update(frozen.texts)
+    result.objects = max(result.objects, frozen.report.get("objects", 0))
+    if plain.trouble:
+        result.plain_troubles.append(f"{job.name}: {plain.trouble}")
+    if frozen.trouble and frozen.trouble.split(",")[0] != plain.trouble.split(",")[0]:
+        result.troubles.append(f"{job.name}: {frozen.trouble}")
+    elif not frozen.trouble and not frozen.immortal:
+        result.troubles.append(f"{job.name}: the inherited heap is not immortal")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
