@@ -3,13 +3,16 @@
 PYTHON ?= python3
 ENVS = $(PYTHON) tools/envs.py
 
-.PHONY: help test test-asan test-deep demo lint format docs clean
+.PHONY: help test test-next test-deep test-asan demo lint format docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 test:  ## every test, on every interpreter found from 3.10 on
 	$(ENVS) test $(TESTS)
+
+test-next:  ## every test on 3.14, 3.15 and PyPy of Debian unstable (ON=3.15, ARGS="-k x")
+	$(PYTHON) tools/next.py $(ON) -- $(ARGS)
 
 test-asan:  ## the native core under the address sanitizer
 	$(ENVS) asan
