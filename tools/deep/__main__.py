@@ -1,6 +1,7 @@
-"""The command: python -m deep [--python PATH ...] [--suite NAME] [FILE ...]
+"""The command: python -m deep [--python PATH ... | --next 3.14] [--suite NAME] [FILE]
 
-Without --python, every CPython from 3.12 on that `make test` would use. FILE names
+Without --python, every CPython from 3.12 on that `make test` would use; `--next 3.14`
+is the one of Debian unstable that `make test-next` uses, and 3.15 another. FILE names
 files of CPython's tests. Exit code 0: no new failure; 1: some; 2: not carried out.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import envs
+import next as debian
 
 from deep.compare import differences, judge
 from deep.explained import EXPLAINED
@@ -30,14 +32,26 @@ SUITES = ("cpython", "django")
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="deep", description=__doc__)
     parser.add_argument("--python", action="append", help="cowpreload is installed in")
+    parser.add_argument("--next", help="as test-next has it")
     parser.add_argument("--suite", action="append", choices=SUITES)
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")
     parser.add_argument("file", nargs="*", help="e.g. test_dict; default: all")
     options = parser.parse_args(arguments)
+    if options.next:
+        return within(options.next, options)
     good = True
     for python in map(os.path.abspath, options.python or environments()):
         good &= interpreter(python, options)
     return 0 if good else 1
+
+
+def within(name: str, options: argparse.Namespace) -> int:
+    """The same in the system that `make test-next` sets up."""
+    there = str(debian.HOME / f"venv-{name}" / "bin" / "python")
+    again = ["env", "PYTHONPATH=tools", there, "-m", "deep", f"--python={there}"]
+    again += [f"--suite={suite}" for suite in options.suite or ()]
+    again += [f"--jobs={options.jobs}", *options.file]
+    return debian.run(name, again)
 
 
 def environments() -> list[str]:
