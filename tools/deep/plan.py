@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import tarfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,11 +35,10 @@ def listed(name: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def cpython_jobs() -> list[Job]:
+def cpython_jobs(files: Sequence[str]) -> list[Job]:
     program = PROGRAMS / "cpython_file.py"
     return [
-        Job("cpython", names.split(",")[0], program, (names,), 600)
-        for names in listed("cpython.txt")
+        Job("cpython", names.split(",")[0], program, (names,), 600) for names in files
     ]
 
 
