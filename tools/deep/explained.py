@@ -30,7 +30,7 @@ EXPLAINED: tuple[Explained, ...] = (
     Explained(
         "cpython",
         "test.test_opcache.TestSpecializer.test_load_const",
-        ("3.14", "3.15"),
+        ("3.14",),
         "The constants of a preloaded function are immortal, and the interpreter "
         "specializes LOAD_CONST for it, as intended: to LOAD_CONST_IMMORTAL, where the "
         "test expects LOAD_CONST_MORTAL.",
