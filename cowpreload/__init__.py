@@ -1,8 +1,9 @@
 """Copy-on-write-aware worker lifecycle for gunicorn and uWSGI.
 
-An application needs two names: `before_fork(callable)` to close what must not
-cross the fork, and `worker()` to learn which worker it runs in. They are loaded
-when first used: the start-up file of the package may import this module in every
+What an application may need: `before_fork(callable)` to close what must not cross the
+fork, `worker()` to learn which worker it runs in, `keep_mortal(object)` for what must
+be freed in a worker; without a server of ours, `freeze()`. They are loaded when first
+used: the start-up file of the package may import this module in every
 interpreter, which must cost nothing.
 """
 
@@ -14,11 +15,18 @@ from cowpreload._version import __version__
 
 if TYPE_CHECKING:
     from cowpreload.closing import before_fork
+    from cowpreload.freezing import keep_mortal
+    from cowpreload.immortal import freeze
     from cowpreload.watch import worker
 
-__all__ = ["__version__", "before_fork", "worker"]
+__all__ = ["__version__", "before_fork", "freeze", "keep_mortal", "worker"]
 
-_HOMES = {"before_fork": "cowpreload.closing", "worker": "cowpreload.watch"}
+_HOMES = {
+    "before_fork": "cowpreload.closing",
+    "freeze": "cowpreload.immortal",
+    "keep_mortal": "cowpreload.freezing",
+    "worker": "cowpreload.watch",
+}
 
 
 def __getattr__(name: str) -> Any:

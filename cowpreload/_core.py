@@ -156,6 +156,35 @@ def trim() -> None:
     lib.cow_trim()
 
 
+def immortal_why_not() -> str:
+    """Why no heap can be made immortal in this interpreter; "" if one can."""
+    return str(ffi.string(lib.cow_immortal_why_not()).decode())
+
+
+def immortalize(
+    keep: list[Any], fill: int = lib.COW_FILL_DEFAULT
+) -> tuple[str, int, int, int, int, int]:
+    """Make all of the main interpreter's heap immortal but the items of `keep`.
+
+    Returns:
+        The fields of a WalkReport. Raises nothing: half a walk is harmless.
+    """
+    out = ffi.new("struct cow_walk *")
+    code = lib.cow_immortalize(ffi.cast("void *", id(keep)), fill, out)
+    fault = "" if code == lib.COW_OK else ffi.string(lib.cow_strerror(code)).decode()
+    return fault, out.objects, out.kept, out.hashes, out.utf8, out.versions
+
+
+def make_immortal(address: int) -> None:
+    """Make the one object at `address` (id()) immortal; NativeError if none can be."""
+    check(lib.cow_immortal_one(ffi.cast("void *", address)))
+
+
+def count_word(address: int) -> int:
+    """The eight bytes that counting references writes in the object at `address`."""
+    return int(lib.cow_immortal_word(ffi.cast("void *", address)))
+
+
 def now() -> float:
     """Seconds of the clock that the board uses."""
     return float(lib.cow_now_ms() / 1000)

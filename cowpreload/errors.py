@@ -24,6 +24,14 @@ class SettingsError(CowError):
 class WarmupError(CowError):
     """A warm-up request failed; the text names path and error."""
 
+    @classmethod
+    def raised(cls, path: str, error: BaseException) -> WarmupError:
+        """The error for a path whose page raised `error`."""
+        return cls(
+            f"warmup={path}: raised {type(error).__name__}: {error}; "
+            "mend the page or leave the path out"
+        )
+
 
 class ForkSafetyError(CowError):
     """`fork-safety=strict` and something would not survive the fork."""

@@ -113,6 +113,25 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class WalkReport:
+    """What became immortal, in objects, and what was written ahead of the workers.
+
+    Attributes:
+        fault: why the walk ended early, or "".
+        objects: immortal now and not before.
+        kept: left mortal for keep_mortal().
+        hashes, utf8, versions: strings and sets hashed, strings encoded, types tagged.
+    """
+
+    fault: str = ""
+    objects: int = 0
+    kept: int = 0
+    hashes: int = 0
+    utf8: int = 0
+    versions: int = 0
+
+
+@dataclass(frozen=True)
 class FreezeReport:
     """What the freeze found and left.
 
@@ -120,11 +139,17 @@ class FreezeReport:
         objects: containers in the permanent generation.
         collected: unreachable objects that the collection freed.
         seconds: the whole stage.
+        immortal: what the walk did; all zero if there was none.
+        why_mortal: why there was none, or "".
+        bytes: memory of the process that a fork inherits; 0 if it was not read.
     """
 
     objects: int
     collected: int
     seconds: float
+    immortal: WalkReport = WalkReport()
+    why_mortal: str = ""
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,6 +157,7 @@ class PreloadReport:
     """The sum of the stages before the fork, for one log line."""
 
     objects: int
+    immortal: int
     heap: int
     warmup_requests: int
     findings: int
@@ -140,7 +166,8 @@ class PreloadReport:
     def line(self) -> str:
         """One log line, without a newline."""
         return (
-            f"cow: preload objects={self.objects} heap={self.heap // MIB}MiB "
+            f"cow: preload objects={self.objects} immortal={self.immortal} "
+            f"heap={self.heap // MIB}MiB "
             f"warmup-requests={self.warmup_requests} findings={self.findings} "
             f"seconds={self.seconds:.2f}"
         )

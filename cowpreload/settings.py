@@ -155,6 +155,13 @@ class Settings:
         why="off is there for comparison only",
         choices=("on", "off"),
     )
+    immortal: str = _setting(
+        CHOICE,
+        "auto",
+        "make the loaded heap immortal: reading it copies nothing; auto: from 3.12 on",
+        why="measured: without it, workers copy most of what they read",
+        choices=("auto", "on", "off"),
+    )
     exit: str = _setting(
         CHOICE,
         "fast",
@@ -174,6 +181,14 @@ class Settings:
             strikes=self.strikes,
             max_recycling=self.max_recycling or max(1, workers // 10),
         )
+
+    def why_mortal(self) -> str:
+        """Which other setting keeps the heap mortal, and why; "" if none does."""
+        if self.freeze == "off":
+            return "freeze=off: immortality is a part of it"
+        if self.exit == "normal":
+            return "exit=normal: a whole finalization needs objects that can be freed"
+        return ""
 
     def line(self) -> str:
         """The effective settings as one log line, without a newline."""
@@ -215,6 +230,7 @@ def read(
     given: Mapping[str, RawValue],
     environ: Mapping[str, str] | None = None,
     faults: Sequence[str] = (),
+    immortal_why_not: str = "",
 ) -> Settings:
     """Make Settings of what a host was given.
 
@@ -222,6 +238,7 @@ def read(
         given: raw values by attribute name (`max_private`); None is unset.
         environ: where COW_* is looked up for what is not given; os.environ.
         faults: what the host found itself, to be reported along.
+        immortal_why_not: why this interpreter can make no heap immortal, or "".
 
     Raises:
         SettingsError: with every fault.
@@ -253,6 +270,10 @@ def read(
             f"max-private={format_size(soft)}: above max-private-hard="
             f"{format_size(hard)}; a soft limit must be the lower one"
         )
+    settings = Settings(**values)
+    why_not = immortal_why_not or settings.why_mortal()
+    if settings.immortal == "on" and why_not:
+        found.append(f"immortal=on: {why_not}; set it to auto or off")
     if found:
         raise SettingsError(found)
-    return Settings(**values)
+    return settings

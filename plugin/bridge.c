@@ -98,6 +98,10 @@ static PyObject *mount_points(void) {
 }
 
 static long long warmed, findings, frozen;
+static unsigned long long immortal;
+static int wants_immortal;
+
+int cow_bridge_immortal(void) { return immortal > 0; }
 
 static int warm(PyInterpreterState *here, int is_main) {
     struct uwsgi_app *apps = uwsgi.workers[uwsgi.mywid].apps;
@@ -120,8 +124,32 @@ static int settle(PyInterpreterState *here, int is_main) {
     return 0;
 }
 
+/* uWSGI calls an application with a tuple that it fills anew for each request, which
+ * Python only allows for one that nobody else holds: an immortal one is refused. */
+static void keep_arguments(PyObject *keep) {
+    struct uwsgi_app *apps = uwsgi.workers[uwsgi.mywid].apps;
+    for (int i = 0; i < uwsgi.workers[uwsgi.mywid].apps_cnt; i++)
+        for (int core = 0; interpreter_of(&apps[i]) && core < uwsgi.cores; core++)
+            if (PyList_Append(keep, apps[i].args[core])) PyErr_Print();
+}
+
+/* The walk as freezing.py takes it: over the interpreter that calls it. */
+static PyObject *walk(PyObject *unused, PyObject *keep) {
+    struct cow_walk out;
+    keep_arguments(keep);
+    int code = cow_api->immortal_walk(keep, COW_FILL_DEFAULT, &out);
+    immortal += out.objects;
+    return Py_BuildValue("(sKKKKK)", code ? cow_api->strerror(code) : "", out.objects,
+                         out.kept, out.hashes, out.utf8, out.versions);
+}
+
+static PyMethodDef walk_method = {"walk", walk, METH_O, NULL};
+
 static int freeze(PyInterpreterState *here, int is_main) {
-    long long objects = number(call(APPS, "freeze_here", "(s)", settings_text));
+    PyObject *function = wants_immortal ? PyCFunction_New(&walk_method, NULL) : NULL;
+    long long objects = number(call(APPS, "freeze_here", "(sO)", settings_text,
+                                    function ? function : Py_None));
+    Py_XDECREF(function);
     if (objects < 0) return -1;
     frozen += objects;
     return 0;
@@ -132,8 +160,10 @@ int cow_bridge_stage(void) {
     int code = in_each_interpreter(warm);
     if (!code) code = in_each_interpreter(settle);
     if (!code && number(call(HOST, "allow_fork", "(L)", findings)) < 0) code = -1;
+    if (!code) wants_immortal = number(call(HOST, "immortal", "()")) == 1;
     if (!code) code = in_each_interpreter(freeze);
-    if (!code && number(call(HOST, "sealed", "(LLL)", warmed, findings, frozen)) < 0)
+    if (!code &&
+        number(call(HOST, "sealed", "(LLLK)", warmed, findings, frozen, immortal)) < 0)
         code = -1;
     PyGILState_Release(gil);
     return code;

@@ -15,6 +15,7 @@
 #include <uwsgi.h>
 
 #include "cow.h"
+#include "immortal.h"
 
 extern struct uwsgi_server uwsgi;
 
@@ -32,6 +33,8 @@ int cow_bridge_begin(void);
 int cow_bridge_ready(void);
 /* Whether workers leave fast, as `cow-exit` says. */
 int cow_bridge_exits_fast(void);
+/* Whether the heap has become immortal: Python's finalization must not see it. */
+int cow_bridge_immortal(void);
 /* Give the collector back what was frozen, for a whole finalization. */
 void cow_bridge_unfreeze(void);
 /* Run the exit handlers of every interpreter; *taken is set once we have the GIL.

@@ -10,14 +10,17 @@
 
 #include <Python.h>
 
+#pragma weak Py_BuildValue
 #pragma weak Py_GetVersion
 #pragma weak Py_VaBuildValue
+#pragma weak PyCMethod_New
 #pragma weak PyErr_Print
 #pragma weak PyEval_SaveThread
 #pragma weak PyGILState_Ensure
 #pragma weak PyGILState_Release
 #pragma weak PyImport_ImportModule
 #pragma weak PyInterpreterState_Main
+#pragma weak PyList_Append
 #pragma weak PyList_New
 #pragma weak PyList_SetItem
 #pragma weak PyLong_AsLongLong

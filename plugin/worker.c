@@ -126,10 +126,23 @@ static void run_other_plugins(void) {
             uwsgi.p[i]->atexit();
 }
 
+/* Mules and spoolers end as they do without us, but for what finalizes a heap of which
+ * nothing can be freed. (uWSGI's master runs no exit handlers.) */
+static void end_without_finalization(void) {
+    volatile int unused = 0;
+    if (cow_bridge_exit_handlers(&unused)) return;
+    for (int i = 0; i < 256; i++)
+        if (strcmp(uwsgi.p[i]->name, "python") == 0) uwsgi.p[i]->atexit = NULL;
+}
+
 void cow_worker_atexit(void) {
-    /* Mules and spoolers end as they do without us. */
-    if (uwsgi.mywid == 0 || !cow_api || uwsgi.workers[uwsgi.mywid].hijacked) return;
-    if (getpid() != uwsgi.mypid) return; /* the application's own child */
+    if (!cow_api || getpid() != uwsgi.mypid)
+        return; /* or the application's own child */
+    if (uwsgi.mywid == 0) {
+        if (cow_bridge_immortal()) end_without_finalization();
+        return;
+    }
+    if (uwsgi.workers[uwsgi.mywid].hijacked) return;
     if (!cow_bridge_exits_fast()) {
         if (!busy()) cow_bridge_unfreeze(); /* else uWSGI does not finalize either */
         return;

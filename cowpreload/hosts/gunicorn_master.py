@@ -21,7 +21,9 @@ from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError, NativeError, SettingsError
-from cowpreload.freeze import freeze
+from cowpreload.freezing import freeze
+from cowpreload.immortal import WHY_NOT, plan
+from cowpreload.leave import leave
 from cowpreload.records import FreezeReport, PreloadReport, WarmupReport
 from cowpreload.settings import DECLARED, Settings, read, unknown_faults
 from cowpreload.warmup import warm_up
@@ -60,6 +62,7 @@ class Master:
         self._threshold: tuple[int, int, int] | None = None
         self._warmup: WarmupReport | None = None
         self._sealed = False
+        self._immortal = False
 
     # ---- settings -------------------------------------------------------
 
@@ -77,8 +80,7 @@ class Master:
         cfg.settings["preload_app"].value = True
         _chain(cfg, "on_starting", lambda arbiter: self.warm(arbiter.app, arbiter.log))
         _chain(cfg, "child_exit", self._child_exit)
-        # The master finalizes as it does without us: what is frozen too.
-        _chain(cfg, "on_exit", lambda arbiter: gc.unfreeze())
+        _chain(cfg, "on_exit", self._end)
         if self._settings is None:
             self._began = time.monotonic()
             self._before = descriptors()
@@ -103,7 +105,7 @@ class Master:
                     f"(COWPRELOAD_STARTUP); set {declared.environment}"
                 )
         try:
-            return read(given, faults=faults)
+            return read(given, faults=faults, immortal_why_not=WHY_NOT)
         except SettingsError as error:
             text = "the cow settings are refused:\n  " + "\n  ".join(error.faults)
             if self._settings is None:
@@ -158,10 +160,11 @@ class Master:
         self.board = self._make_board(log)
         findings = self._audit(settings, log)
         self._sealed = True
-        frozen = self._freeze(settings)
+        frozen = self._freeze(settings, log)
         assert self._warmup is not None
         report = PreloadReport(
             objects=frozen.objects,
+            immortal=frozen.immortal.objects,
             heap=_core.heap_size(),
             warmup_requests=self._warmup.requests,
             findings=findings,
@@ -195,14 +198,30 @@ class Master:
             )
         return len(findings)
 
-    def _freeze(self, settings: Settings) -> FreezeReport:
+    def _freeze(self, settings: Settings, log: Any) -> FreezeReport:
         report = FreezeReport(len(gc.get_objects()), 0, 0.0)
+        walk, why_not = plan(settings)
+        if why_not:
+            log.info("cow: immortal=off: %s", why_not)
         if settings.freeze == "on":
-            report = freeze()
+            report = freeze(walk)
             _core.trim()
+        if report.immortal.fault:
+            fault = report.immortal.fault
+            log.error("cow: immortal in part (%s): frozen all the same", fault)
+        self._immortal = report.immortal.objects > 0
         if self._threshold is not None:
             gc.set_threshold(*self._threshold)
         return report
+
+    def _end(self, arbiter: Any) -> None:
+        """The last of the master: gunicorn would call sys.exit() next."""
+        if self._immortal:
+            # Finalization expects that what nobody holds is freed. gunicorn's exit
+            # status is with the exception that it is handling.
+            leave(getattr(sys.exc_info()[1], "exit_status", 0))
+        # A mortal heap is finalized as it would be without us: what is frozen too.
+        gc.unfreeze()
 
     # ---- while the server runs ----------------------------------------------
 

@@ -17,6 +17,7 @@ from cowpreload.board import Board, slot_faults
 from cowpreload.errors import NativeError, SettingsError
 from cowpreload.hosts import uwsgi_apps
 from cowpreload.hosts.uwsgi_apps import reported, say
+from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.records import PreloadReport
 from cowpreload.settings import Settings, read, unknown_faults
 
@@ -73,7 +74,7 @@ def configure(
     given, unknown = uwsgi_apps.parse(text)
     faults += unknown_faults(unknown, ini=True)
     try:
-        _state.settings = read(given, faults=faults)
+        _state.settings = read(given, faults=faults, immortal_why_not=WHY_NOT)
     except SettingsError as error:
         say("cow: the settings are refused:")
         for fault in error.faults:
@@ -104,6 +105,15 @@ def exits_fast() -> int:
 
 
 @reported
+def immortal() -> int:
+    """1 if the heap is to become immortal; under `auto`, says why if not."""
+    walk, why_not = plan(_state.settings)
+    if why_not:
+        say(f"cow: immortal=off: {why_not}")
+    return int(walk is not None)
+
+
+@reported
 def allow_fork(findings: int) -> int | None:
     """None if the audit's findings forbid the start."""
     if findings and _state.settings.fork_safety == "strict":
@@ -116,13 +126,13 @@ def allow_fork(findings: int) -> int | None:
 
 
 @reported
-def sealed(warmed: int, findings: int, objects: int) -> int:
+def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
     """The heap is frozen: trim, and sum up the preload in one line."""
     if _state.settings.freeze == "on":
         _core.trim()
     heap = _core.heap_size()
     seconds = time.monotonic() - _state.began
-    say(PreloadReport(objects, heap, warmed, findings, seconds).line())
+    say(PreloadReport(objects, immortal, heap, warmed, findings, seconds).line())
     return 0
 
 

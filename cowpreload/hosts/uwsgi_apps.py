@@ -19,7 +19,7 @@ from cowpreload import leave
 from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError
-from cowpreload.freeze import freeze
+from cowpreload.freezing import Walk, freeze
 from cowpreload.kinds import RawValue
 from cowpreload.settings import DECLARED, Settings, read
 from cowpreload.warmup import warm_up
@@ -142,11 +142,14 @@ def settle(text: str, is_main: int) -> int:
 
 
 @reported
-def freeze_here(text: str) -> int:
+def freeze_here(text: str, walk: Walk | None) -> int:
     """Freeze this interpreter's heap; the number of objects."""
     objects = len(gc.get_objects())
     if _settings(text).freeze == "on":
-        objects = freeze().objects
+        report = freeze(walk)
+        objects = report.objects
+        if report.immortal.fault:
+            say(f"cow: immortal in part ({report.immortal.fault}): frozen all the same")
     if _loading["threshold"] is not None:
         gc.set_threshold(*_loading["threshold"])
     return objects

@@ -166,14 +166,3 @@ size_t cow_end_line(struct cow_board *board, uint32_t slot, char *line, size_t s
                  (unsigned long long)(end->age_ms / 1000));
     return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
 }
-
-void cow_api_fill(struct cow_board *board, struct cow_api *api) {
-    *api = (struct cow_api){
-        .layout = COW_LAYOUT,
-        .size = sizeof *api,
-        .board = board,
-        .end_line = cow_end_line,
-        .slot_free = cow_slot_free,
-        .request_exit = cow_watch_request_exit,
-    };
-}

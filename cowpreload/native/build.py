@@ -7,13 +7,24 @@ imports. Must not be imported at run time.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from cffi import FFI
 
 HERE = Path(__file__).parent
-SOURCES = ("prim.c", "reading.c", "verdict.c", "board.c", "watch.c")
-HEADERS = ("cow.h", "prim.h", "cow.cdef")
+CPYTHON = sys.implementation.name == "cpython"
+SOURCES = (
+    "prim.c",
+    "reading.c",
+    "verdict.c",
+    "board.c",
+    "watch.c",
+    "pointers.c",
+    "immortal.c",
+    "api.c",
+)
+HEADERS = ("cow.h", "prim.h", "immortal.h", "pointers.h", "compat.h", "cow.cdef")
 FLAGS = [
     "-std=gnu11",
     "-O2",
@@ -44,14 +55,15 @@ ffi = FFI()
 ffi.cdef((HERE / "cow.cdef").read_text())
 ffi.set_source(
     "cowpreload.native._cow",
-    '#include "cow.h"\n',
+    '#include "cow.h"\n#include "immortal.h"\n',
     sources=[relative(name) for name in SOURCES],
     include_dirs=[relative(".")],
     depends=[relative(name) for name in HEADERS],
+    # What needs Python's headers compiles to "not with this interpreter" without this.
+    define_macros=[("COW_CPYTHON", "1")] if CPYTHON else [],
     extra_compile_args=FLAGS + sanitizer_flags(),
     extra_link_args=sanitizer_flags(),
-    # The next version reads object headers: no stable ABI, and cffi would tag
-    # the file abi3 unasked.
+    # It reads object headers: no stable ABI, and cffi would tag the file abi3 unasked.
     py_limited_api=False,
 )
 

@@ -10,7 +10,8 @@
  * Sizes are bytes, times are milliseconds of CLOCK_MONOTONIC (one clock for all
  * processes of a machine). A limit of 0 is a limit that is not set.
  * Files: prim.c has the system calls, reading.c parses /proc, verdict.c is the
- * policy, board.c the shared memory, watch.c the thread that joins them.
+ * policy, board.c the shared memory, watch.c the thread that joins them. What reads
+ * Python's objects is apart: immortal.h.
  */
 #ifndef COW_H
 #define COW_H
@@ -30,6 +31,8 @@ enum cow_code {
     COW_ERUNNING = 6,    /* this process has a watching thread already */
     COW_ESTOPPED = 7,    /* this process has no watching thread */
     COW_ETHREAD = 8,     /* the system gave no thread */
+    COW_EMEMORY = 9,     /* no memory for the work itself */
+    COW_EVERSION = 10,   /* not with this interpreter */
 };
 
 const char *cow_strerror(int code);
@@ -265,6 +268,8 @@ int cow_trim(void);
 
 /* ---- what the uWSGI plugin gets, as one address ------------------------ */
 
+struct cow_walk; /* immortal.h */
+
 struct cow_api {
     uint32_t layout; /* COW_LAYOUT of the extension: compare before use */
     uint32_t size;   /* sizeof(struct cow_api) */
@@ -272,6 +277,8 @@ struct cow_api {
     size_t (*end_line)(struct cow_board *, uint32_t, char *, size_t);
     int (*slot_free)(struct cow_board *, uint32_t);
     int (*request_exit)(void);
+    int (*immortal_walk)(void *, int, struct cow_walk *);
+    const char *(*strerror)(int);
 };
 
 void cow_api_fill(struct cow_board *board, struct cow_api *api);

@@ -135,6 +135,8 @@ const char *cow_strerror(int code) {
         case COW_ERUNNING: return "the watching thread runs already";
         case COW_ESTOPPED: return "there is no watching thread";
         case COW_ETHREAD: return "the system gave no thread";
+        case COW_EMEMORY: return "no memory left";
+        case COW_EVERSION: return "not with this interpreter";
         default: return "unknown code";
     }
 }

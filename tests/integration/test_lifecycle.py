@@ -182,9 +182,12 @@ def test_exit_normal_finalizes_as_the_host_does(
     assert notes(log)[worker] == ["second", "first", "finalized"]
 
 
-def test_the_master_finalizes_as_without_us(servers: Servers, tmp_path: Path) -> None:
+def test_a_mortal_master_finalizes_as_without_us(
+    servers: Servers, tmp_path: Path
+) -> None:
     log = tmp_path / "exit"
-    server = servers.on("sync", workers=1, environ={"EXIT_LOG": str(log)})
+    options = {"cow-immortal": "off"}
+    server = servers.on("sync", options, workers=1, environ={"EXIT_LOG": str(log)})
     server.wait_serving()
     server.signal(signal.SIGTERM)
     assert server.wait_exit() == 0

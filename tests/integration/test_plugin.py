@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from conftest import Servers, run
+from test_immortality import CAN
 from test_lifecycle import me
 
-from cowpreload.bench.server import script
+from cowpreload.bench.server import script, wait_until
 from cowpreload.plugin_build import fingerprint, sources
 
 
@@ -128,7 +129,10 @@ def test_several_applications_are_each_warmed_and_frozen(
     server = servers.uwsgi(ini, app=None, environ={"EXIT_LOG": str(log)})
     server.wait_serving("/one/me")
     assert "warmup-requests=4" in server.log
-    assert b"cow-watch" in server.get("/two/comms")[1]
+    wait_until(lambda: b"cow-watch" in server.get("/two/comms")[1], 5, "watching")
+    if CAN:  # in every interpreter
+        assert b"false" not in server.get("/one/immortal")[1]
+        assert server.get("/two/immortal")[1] == b"True"
     assert server.get("/one/gc")[1] == b'{"collections": 0}'
     pid = server.workers()[0]
     server.stop()

@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import socket
+import sys
 import threading
 import time
 from urllib.parse import parse_qs
@@ -98,6 +99,12 @@ def answer(path: str, query: str) -> tuple[int, str]:
             cycle.append(cycle)
         after = sum(each["collections"] for each in gc.get_stats())
         return 200, json.dumps({"collections": after - before})
+    if path == "/immortal":
+        held = {"heap": HEAP, "item": HEAP[0], "name": HEAP[0]["name"]}
+        held["code"] = answer.__code__.co_consts  # type: ignore[assignment]
+        # An immortal object's count is no count, but a number above this.
+        counts = {key: sys.getrefcount(each) for key, each in held.items()}
+        return 200, json.dumps({key: each > 1 << 29 for key, each in counts.items()})
     if path == "/threads":
         return 200, json.dumps([each.name for each in threading.enumerate()])
     if path == "/raise":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -54,6 +55,9 @@ def application(environ, start_response):  # type: ignore[no-untyped-def]
         text = fork()
     elif path == "/terminate":
         text = terminate()
+    elif path == "/immortal":
+        # An immortal object's count is no count, but a number above this.
+        text = str(sys.getrefcount(terminate.__code__.co_consts) > 1 << 29)
     elif path == "/comms":
         text = " ".join(p.read_text() for p in Path("/proc/self/task").glob("*/comm"))
     start_response("200 OK", [("Content-Type", "text/plain")])

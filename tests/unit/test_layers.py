@@ -16,7 +16,19 @@ BASE = {
     "_core",
     "native",
 }
-STAGES = {"warmup", "closing", "audit", "freeze", "watch", "board", "leave"}
+STAGES = {
+    "warmup",
+    "warmup_asgi",
+    "closing",
+    "audit",
+    "freezing",
+    "immortal",
+    "watch",
+    "board",
+    "leave",
+}
+# Where one stage has two files.
+PARTS = {"watch": {"board"}, "immortal": {"freezing"}, "warmup": {"warmup_asgi"}}
 COMPOSE = {"hosts", "cli", "bench"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 
@@ -45,7 +57,7 @@ def test_imports_follow_the_way_of_the_data(path: Path) -> None:
     if own in BASE:
         assert used <= BASE
     elif own in STAGES:
-        allowed = BASE | ({"board"} if own == "watch" else set())
+        allowed = BASE | PARTS.get(own, set())
         assert used <= allowed
     elif own == "report":
         assert used <= {"records", "units"}

@@ -10,7 +10,8 @@ from conftest import run
 
 from cowpreload.errors import WarmupError
 from cowpreload.settings import Settings
-from cowpreload.warmup import is_asgi, warm_up, wsgi_environ
+from cowpreload.warmup import warm_up, wsgi_environ
+from cowpreload.warmup_asgi import is_asgi
 
 
 class Recorder:

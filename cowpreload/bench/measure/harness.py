@@ -26,7 +26,7 @@ from cowpreload import _core
 from cowpreload.bench.measure.common import WARMUP, Figures, mix
 from cowpreload.closing import close_all
 from cowpreload.errors import NativeError
-from cowpreload.freeze import freeze
+from cowpreload.freezing import freeze
 from cowpreload.leave import leave
 from cowpreload.settings import Settings
 from cowpreload.warmup import request_wsgi, warm_up, wsgi_environ

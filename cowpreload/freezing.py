@@ -1,0 +1,57 @@
+"""Freeze: make the loaded heap one that neither collector nor counts touch again.
+
+Takes the walk that makes objects immortal (or none); gives a FreezeReport. Called
+once, in the master, after the audit and right before the first fork, and again only
+when the heap is loaded anew: a freeze at every fork leaks in a master that keeps
+forking (Airflow, PR 60505). In further interpreters of the process it is called in
+each, so it must not import the native core; the C heap is trimmed by the host at the
+end.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from cowpreload.records import FreezeReport, WalkReport
+
+Kept = TypeVar("Kept")
+Walk = Callable[[list[Any]], tuple[str, int, int, int, int, int]]
+"""Takes what stays mortal; gives the fields of a WalkReport."""
+
+_kept: list[Any] = []
+
+
+def keep_mortal(kept: Kept) -> Kept:
+    """Leave one object out of the next freeze's immortality; gives it back.
+
+    For the few whose end in a worker matters: a `__del__`, a weak reference with a
+    callback, a large buffer to be dropped. Its count is written when a worker reads
+    it, which copies its page. What it refers to becomes immortal all the same.
+    """
+    _kept.append(kept)
+    return kept
+
+
+def freeze(walk: Walk | None = None) -> FreezeReport:
+    """Collect everything, make the rest immortal, move it out of the collector's way.
+
+    A fault of the walk is in the report: the heap is frozen all the same.
+    """
+    start = time.monotonic()
+    gc.unfreeze()
+    collected = gc.collect()
+    walked = WalkReport()
+    if walk is not None:
+        # The walk sees what the collector lists; a collection sets aside what is
+        # immortal already, and with it whatever that has come to hold since.
+        gc.unfreeze()
+        walked = WalkReport(*walk(_kept))
+        # Until here the list kept them alive, from here on they are the application's.
+        _kept.clear()
+    gc.freeze()
+    return FreezeReport(
+        gc.get_freeze_count(), collected, time.monotonic() - start, walked
+    )

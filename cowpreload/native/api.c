@@ -1,0 +1,16 @@
+/* What the uWSGI plugin gets of the core: it is not linked with it. */
+#include "cow.h"
+#include "immortal.h"
+
+void cow_api_fill(struct cow_board *board, struct cow_api *api) {
+    *api = (struct cow_api){
+        .layout = COW_LAYOUT,
+        .size = sizeof *api,
+        .board = board,
+        .end_line = cow_end_line,
+        .slot_free = cow_slot_free,
+        .request_exit = cow_watch_request_exit,
+        .immortal_walk = cow_immortal_walk,
+        .strerror = cow_strerror,
+    };
+}

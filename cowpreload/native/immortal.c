@@ -1,0 +1,230 @@
+/*
+ * The walk: from everything that the collector tracks to everything that it holds.
+ *
+ * The collector knows all containers but no strings, numbers or code, and it skips
+ * what cannot be part of a cycle: the keys of most dicts, names of types and
+ * functions. Here each tracked object is visited once, as the collector lists it; what
+ * it holds is made immortal on the way, and containers that are not listed (code,
+ * untracked tuples and dicts, static types) are entered through an explicit stack.
+ */
+#include "immortal.h"
+
+#include "compat.h"
+#include "cow.h"
+
+const char *cow_immortal_why_not(void) { return COW_IMMORTAL_WHY_NOT; }
+
+#ifdef COW_CAN_IMMORTALIZE
+
+#include "pointers.h"
+
+struct walk {
+    struct cow_walk *out;
+    struct cow_stack pending; /* containers that the collector does not list */
+    struct cow_set entered;   /* all that were ever pending */
+    struct cow_set kept;
+    int fill;
+    int code;
+};
+
+#if COW_TUPLE_HAS_HASH
+/* Hashing a tuple hashes its items, and some items' hash is a program. (A frozenset
+ * has the hashes of its items already.) */
+static int hashable_plain(PyObject *object) {
+    if (PyUnicode_CheckExact(object) || PyLong_CheckExact(object) ||
+        PyBytes_CheckExact(object) || PyBool_Check(object) || object == Py_None)
+        return 1;
+    if (!PyTuple_CheckExact(object) || PyTuple_GET_SIZE(object) > 16) return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+        PyObject *item = PyTuple_GET_ITEM(object, i);
+        if (PyTuple_CheckExact(item) || !hashable_plain(item)) return 0;
+    }
+    return 1;
+}
+#endif
+
+static int lacks_hash(PyObject *object) {
+    if (PyUnicode_CheckExact(object)) return ((PyASCIIObject *)object)->hash == -1;
+    if (PyFrozenSet_CheckExact(object)) return ((PySetObject *)object)->hash == -1;
+#if COW_TUPLE_HAS_HASH
+    if (PyTuple_CheckExact(object))
+        return ((PyTupleObject *)object)->ob_hash == -1 && hashable_plain(object);
+#endif
+    return 0;
+}
+
+/* Lone surrogates have no UTF-8 form; asking would make an exception object. */
+static int has_surrogates(PyObject *string) {
+    if (PyUnicode_KIND(string) == PyUnicode_1BYTE_KIND) return 0;
+    for (Py_ssize_t i = 0; i < PyUnicode_GET_LENGTH(string); i++)
+        if (Py_UNICODE_IS_SURROGATE(PyUnicode_READ_CHAR(string, i))) return 1;
+    return 0;
+}
+
+static void fill(struct walk *walk, PyObject *object) {
+    if (walk->fill & COW_FILL_HASHES && lacks_hash(object)) {
+        (void)PyObject_Hash(object);
+        walk->out->hashes++;
+    }
+    if (walk->fill & COW_FILL_UTF8 && PyUnicode_CheckExact(object) &&
+        !PyUnicode_IS_ASCII(object) && !((PyCompactUnicodeObject *)object)->utf8 &&
+        !has_surrogates(object)) {
+        Py_ssize_t size;
+        if (!PyUnicode_AsUTF8AndSize(object, &size)) PyErr_Clear();
+        walk->out->utf8++;
+    }
+    if (walk->fill & COW_FILL_VERSIONS && PyType_Check(object) &&
+        ((PyTypeObject *)object)->tp_version_tag == 0)
+        walk->out->versions +=
+            (uint64_t)PyUnstable_Type_AssignVersionTag((PyTypeObject *)object);
+}
+
+static void mark(struct walk *walk, PyObject *object) {
+    if (walk->kept.size && cow_set_has(&walk->kept, object)) return;
+    fill(walk, object);
+    if (_Py_IsImmortal(object)) return;
+    cow_make_immortal(object);
+    walk->out->objects++;
+}
+
+static void push(struct walk *walk, PyObject *object) {
+    int added = cow_set_add(&walk->entered, object);
+    if (added < 0 || (added && cow_stack_push(&walk->pending, object)))
+        walk->code = COW_EMEMORY;
+}
+
+/* Something holds `object`. Nothing is entered from here: that would recurse. */
+static void meet(struct walk *walk, PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC)) {
+        /* A tracked object is in the collector's lists, and visited from there. */
+        if (!PyObject_GC_IsTracked(object)) push(walk, object);
+    } else if (type == &PyCode_Type) {
+        push(walk, object);
+    }
+    mark(walk, object);
+}
+
+static int meet_one(PyObject *object, void *walk) {
+    meet(walk, object);
+    return 0;
+}
+
+#define MEET(field) \
+    if (field) meet(walk, (PyObject *)(field))
+
+/* The collector does not know code objects, and so not what they hold. */
+static void enter_code(struct walk *walk, PyCodeObject *code) {
+    MEET(code->co_consts);
+    MEET(code->co_names);
+    MEET(code->co_exceptiontable);
+    MEET(code->co_localsplusnames);
+    MEET(code->co_localspluskinds);
+    MEET(code->co_filename);
+    MEET(code->co_name);
+    MEET(code->co_qualname);
+    MEET(code->co_linetable);
+}
+
+/* The collector enters heap types alone; their tp_traverse aborts on static ones. */
+static void enter_static_type(struct walk *walk, PyTypeObject *type) {
+    PyObject *dict = PyType_GetDict(type); /* of this interpreter; a new reference */
+    MEET(dict);
+    Py_XDECREF(dict);
+    MEET(type->tp_bases);
+    MEET(type->tp_mro);
+    MEET(type->tp_base);
+}
+
+/* What an object holds and its tp_traverse leaves out, because it cannot be part of
+ * a cycle: names, and the keys of dicts that only have strings. */
+static void enter_untraversed(struct walk *walk, PyObject *object) {
+    if (PyDict_Check(object)) {
+        PyObject *key;
+        Py_ssize_t at = 0;
+        while (PyDict_Next(object, &at, &key, NULL)) meet(walk, key);
+    } else if (PyFunction_Check(object)) {
+        MEET(((PyFunctionObject *)object)->func_name);
+        MEET(((PyFunctionObject *)object)->func_qualname);
+    } else if (PyType_Check(object)) {
+        MEET(((PyHeapTypeObject *)object)->ht_name);
+        MEET(((PyHeapTypeObject *)object)->ht_qualname);
+        MEET(((PyHeapTypeObject *)object)->ht_slots);
+    }
+}
+
+static void enter(struct walk *walk, PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) meet(walk, (PyObject *)type);
+    if (type == &PyCode_Type) {
+        enter_code(walk, (PyCodeObject *)object);
+        return;
+    }
+    if (PyType_Check(object) &&
+        !PyType_HasFeature((PyTypeObject *)object, Py_TPFLAGS_HEAPTYPE)) {
+        enter_static_type(walk, (PyTypeObject *)object);
+        return;
+    }
+    if (type->tp_traverse) (void)type->tp_traverse(object, meet_one, walk);
+    enter_untraversed(walk, object);
+}
+
+static int visit(PyObject *object, void *argument) {
+    struct walk *walk = argument;
+    mark(walk, object);
+    enter(walk, object);
+    while ((object = cow_stack_pop(&walk->pending))) enter(walk, object);
+    return walk->code == COW_OK; /* 0 ends the walk */
+}
+
+int cow_immortal_walk(void *keep, int fill, struct cow_walk *out) {
+    struct walk walk = {.out = out, .fill = fill, .code = COW_OK};
+    *out = (struct cow_walk){0};
+    for (Py_ssize_t i = 0; keep && i < PyList_GET_SIZE((PyObject *)keep); i++)
+        if (cow_set_add(&walk.kept, PyList_GET_ITEM((PyObject *)keep, i)) < 0)
+            walk.code = COW_EMEMORY;
+    if (walk.code == COW_OK) PyUnstable_GC_VisitObjects(visit, &walk);
+    out->kept = walk.kept.size;
+    cow_stack_free(&walk.pending);
+    cow_set_free(&walk.entered);
+    cow_set_free(&walk.kept);
+    return walk.code;
+}
+
+int cow_immortalize(void *keep, int fill, struct cow_walk *out) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int code = cow_immortal_walk(keep, fill, out);
+    PyGILState_Release(gil);
+    return code;
+}
+
+int cow_immortal_one(void *object) {
+    cow_make_immortal(object);
+    return COW_OK;
+}
+
+uint64_t cow_immortal_word(void *object) { return cow_count_word(object); }
+
+#else
+
+int cow_immortal_walk(void *keep, int fill, struct cow_walk *out) {
+    (void)keep, (void)fill;
+    *out = (struct cow_walk){0};
+    return COW_EVERSION;
+}
+
+int cow_immortalize(void *keep, int fill, struct cow_walk *out) {
+    return cow_immortal_walk(keep, fill, out);
+}
+
+int cow_immortal_one(void *object) {
+    (void)object;
+    return COW_EVERSION;
+}
+
+uint64_t cow_immortal_word(void *object) {
+    (void)object;
+    return 0;
+}
+
+#endif

@@ -1,0 +1,167 @@
+"""Warm up an ASGI application, with its lifespan, in a loop that ends with it.
+
+Takes the callable, paths, and the environ of a WSGI request for host and headers;
+gives (path, status) pairs. Must leave no event loop and no thread behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from cowpreload.errors import WarmupError
+
+Scope = MutableMapping[str, Any]
+_ENDING_SECONDS = 1.0
+
+
+def is_asgi(app: Any) -> bool:
+    """Whether `app` is called as ASGI 3: a coroutine function or such a __call__."""
+    if inspect.iscoroutinefunction(app):
+        return True
+    call = getattr(app, "__call__", None)  # noqa: B004 - the method itself is asked
+    return inspect.iscoroutinefunction(call)
+
+
+def _scope(path: str, environ: Mapping[str, str], state: dict[str, Any]) -> Scope:
+    parts = urlsplit(path)
+    raw = parts.path.encode("latin-1", "replace")
+    headers = [
+        (name.removeprefix("HTTP_").replace("_", "-").lower().encode(), value.encode())
+        for name, value in environ.items()
+        if name.startswith("HTTP_")
+    ]
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": environ.get("wsgi.url_scheme", "http"),
+        "path": unquote_to_bytes(parts.path).decode("utf-8", "replace"),
+        "raw_path": raw,
+        "query_string": parts.query.encode(),
+        "root_path": "",
+        "headers": headers,
+        "client": ("127.0.0.1", 0),
+        "server": (environ["HTTP_HOST"].partition(":")[0], 80),
+        "state": state.copy(),
+        "cowpreload.warmup": True,
+    }
+
+
+async def _request(app: Callable[..., Any], scope: Scope) -> int:
+    status = 0
+    done = asyncio.Event()
+    sent = False
+
+    async def receive() -> dict[str, Any]:
+        nonlocal sent
+        if not sent:
+            sent = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await done.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = int(message["status"])
+        elif message["type"] == "http.response.body" and not message.get("more_body"):
+            done.set()
+
+    await app(scope, receive, send)
+    return status
+
+
+class _Lifespan:
+    """The lifespan of an ASGI application around its warm up, where it has one."""
+
+    def __init__(self, app: Callable[..., Any]) -> None:
+        self.state: dict[str, Any] = {}
+        self._app = app
+        self._inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._outbox: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+        self._task: asyncio.Task[Any] | None = None
+
+    async def _exchange(self, event: str) -> None:
+        """Send one event; return at its answer, or when the application is through."""
+        assert self._task is not None
+        await self._inbox.put({"type": f"lifespan.{event}"})
+        answer = asyncio.ensure_future(self._outbox.get())
+        await asyncio.wait({answer, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            answer.cancel()
+            return
+        message = answer.result()
+        if message["type"] == f"lifespan.{event}.failed":
+            raise WarmupError(f"lifespan {event} failed: {message.get('message', '')}")
+
+    async def __aenter__(self) -> _Lifespan:
+        scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": self.state}
+        self._task = asyncio.ensure_future(
+            self._app(scope, self._inbox.get, self._outbox.put)
+        )
+        await self._exchange("startup")
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        assert self._task is not None
+        if not self._task.done():
+            await self._exchange("shutdown")
+            self._task.cancel()  # it may wait for messages for ever
+        # An application without lifespan raises here; servers ignore that too.
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+async def _run(
+    app: Callable[..., Any],
+    paths: Sequence[str],
+    repeat: int,
+    environ: Mapping[str, str],
+) -> list[tuple[str, int]]:
+    statuses = []
+    async with _Lifespan(app) as lifespan:
+        for path in paths:
+            for _ in range(repeat):
+                scope = _scope(path, environ, lifespan.state)
+                try:
+                    status = await _request(app, scope)
+                except (Exception, SystemExit) as error:
+                    raise WarmupError.raised(path, error) from error
+                statuses.append((path, status))
+    return statuses
+
+
+def _wait_for_ending(before: list[threading.Thread]) -> None:
+    """Let threads that the run started end; those that stay are the audit's.
+
+    asgiref 3.13 joins its executor from a thread that is told of the end of its work
+    a moment before its own.
+    """
+    until = time.monotonic() + _ENDING_SECONDS
+    for thread in threading.enumerate():
+        if thread not in before:
+            thread.join(max(0.0, until - time.monotonic()))
+
+
+def run_asgi(
+    app: Callable[..., Any],
+    paths: Sequence[str],
+    repeat: int,
+    environ: Mapping[str, str],
+) -> list[tuple[str, int]]:
+    """Request each path `repeat` times; the status of each request.
+
+    Raises:
+        WarmupError: a path raised, or the lifespan failed.
+    """
+    before = threading.enumerate()
+    # asyncio.run closes the loop and its executor's threads: none crosses.
+    statuses = asyncio.run(_run(app, paths, repeat, environ))
+    _wait_for_ending(before)
+    return statuses
