@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ import next as debian
 from deep.compare import differences, judge
 from deep.explained import EXPLAINED
 from deep.plan import DEEP, Job, cpython_jobs, django_jobs, listed
-from deep.runs import Run, run
+from deep.runs import Run, end_running, run
 from deep.tables import Result, document, table
 
 OLDEST = 12  # the first CPython with immortal objects
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.next:
         return within(options.next, options)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     good = True
     for python in map(os.path.abspath, options.python or environments()):
         good &= interpreter(python, options)
@@ -105,7 +107,7 @@ def pairs(
             ]
             return [future.result() for future in both]
 
-        for job in jobs:
+        def compare(job: Job) -> None:
             plain, frozen = start(job)
             found = differences(plain.outcomes, frozen.outcomes)
             again = []
@@ -117,6 +119,14 @@ def pairs(
             result.differences += judged
             new = sum(one.kind == "new" for one in judged)
             envs.say(f"{version} {job.name}: {len(plain.outcomes)} tests, {new} new")
+
+        try:
+            for job in jobs:
+                compare(job)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            end_running()
+            raise
     return result
 
 

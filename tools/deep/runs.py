@@ -18,6 +18,8 @@ from typing import Any
 
 from deep.plan import DEEP, Job
 
+_running: list[subprocess.Popen[bytes]] = []
+
 
 @dataclass
 class Run:
@@ -49,6 +51,7 @@ def run(python: str, version: str, job: Job, regime: str, attempt: int = 0) -> R
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    _running.append(process)
     hung = False
     try:
         process.wait(job.limit)
@@ -57,6 +60,7 @@ def run(python: str, version: str, job: Job, regime: str, attempt: int = 0) -> R
         stop(process, records)
     finally:
         end_group(process)
+        _running.remove(process)
     done = read(records)
     if hung:
         done.trouble = f"not done after {job.limit:.0f} s, see {log}"
@@ -80,6 +84,13 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def end_running() -> None:
+    """End every job, when the whole is interrupted."""
+    for process in list(_running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def lines(records: Path) -> list[dict[str, Any]]:
