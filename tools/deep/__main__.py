@@ -2,7 +2,8 @@
 
 Without --python, every CPython from 3.12 on that `make test` would use; `--next 3.14`
 is the one of Debian unstable that `make test-next` uses, and 3.15 another. FILE names
-files of CPython's tests, in the list or not. Exit code 0: no new failure.
+files of CPython's tests, in the list or not; --warm runs them in the parent, too,
+before the freeze. Exit code 0: no new failure.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--python", action="append", help="cowpreload is installed in")
     parser.add_argument("--next", help="as test-next has it")
     parser.add_argument("--suite", action="append", choices=SUITES)
+    parser.add_argument("--warm", action="store_true", help="in the parent first")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")
     parser.add_argument("file", nargs="*", help="e.g. test_dict; default: a list")
     options = parser.parse_args(arguments)
@@ -52,6 +54,7 @@ def within(name: str, options: argparse.Namespace) -> int:
     there = str(debian.HOME / f"venv-{name}" / "bin" / "python")
     again = ["env", "PYTHONPATH=tools", there, "-m", "deep", f"--python={there}"]
     again += [f"--suite={suite}" for suite in options.suite or ()]
+    again += ["--warm"] * options.warm
     again += [f"--jobs={options.jobs}", *options.file]
     return debian.run(name, again)
 
@@ -73,11 +76,11 @@ def interpreter(python: str, options: argparse.Namespace) -> bool:
         if suite == "django":
             jobs = [] if options.file else django_jobs(python)
         else:
-            jobs = cpython_jobs(options.file or listed("cpython.txt"))
+            jobs = cpython_jobs(options.file or listed("cpython.txt"), options.warm)
         if jobs:
             results.append(pairs(python, version, suite, jobs, options.jobs))
     print(table(full.split()[0], results), flush=True)
-    if not options.file:
+    if not options.file and not options.warm:
         write(version, full, results)
     return all(result.good for result in results)
 

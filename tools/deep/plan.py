@@ -35,10 +35,12 @@ def listed(name: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def cpython_jobs(files: Sequence[str]) -> list[Job]:
+def cpython_jobs(files: Sequence[str], warm: bool) -> list[Job]:
     program = PROGRAMS / "cpython_file.py"
+    more = ("warm",) if warm else ()
     return [
-        Job("cpython", names.split(",")[0], program, (names,), 600) for names in files
+        Job("cpython", names.split(",")[0], program, (names, *more), 600)
+        for names in files
     ]
 
 
