@@ -36,15 +36,18 @@ def run(python: str, version: str, job: Job, regime: str, attempt: int = 0) -> R
     """Run a job in one regime; a job that hangs is shown its stacks and ended."""
     place = DEEP / version / job.suite / f"{job.name}.{regime}.{attempt}"
     shutil.rmtree(place, ignore_errors=True)
-    (place / "cwd").mkdir(parents=True)
+    scratch = place / "scratch"
+    # Not one in the other: Django's tests expect temporary files elsewhere.
+    (scratch / "cwd").mkdir(parents=True)
+    (scratch / "tmp").mkdir()
     records, log = place / "records.jsonl", place / "log"
-    environ = dict(os.environ, TMPDIR=str(place / "cwd"), PYTHONHASHSEED="0")
+    environ = dict(os.environ, TMPDIR=str(scratch / "tmp"), PYTHONHASHSEED="0")
     environ.pop("PYTHONPATH", None)
     command = [python, "-X", "faulthandler", str(job.program), regime, str(records)]
     with log.open("wb") as out:
         process = subprocess.Popen(
             [*command, *job.arguments],
-            cwd=place / "cwd",
+            cwd=scratch / "cwd",
             env=environ,
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -66,7 +69,7 @@ def run(python: str, version: str, job: Job, regime: str, attempt: int = 0) -> R
         done.trouble = f"not done after {job.limit:.0f} s, see {log}"
     elif done.trouble or process.returncode:
         done.trouble = f"{done.trouble or process.returncode}, see {log}"
-    shutil.rmtree(place / "cwd", ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
     return done
 
 
