@@ -26,6 +26,7 @@ from typing import Any
 from cowpreload import _core
 from cowpreload.bench import server as bench
 from cowpreload.bench.client import Load, LoadReport
+from cowpreload.bench.measure.common import whole_mix
 from cowpreload.bench.server import Server, script, wait_until
 from cowpreload.bench.tables import terminal
 from cowpreload.records import Reading
@@ -60,19 +61,7 @@ def say(text: str) -> None:
 
 def paths(server: Server, count: int) -> list[str]:
     """So many requests: pages that read the whole catalogue, and others."""
-    parts = int(json.loads(server.get("/browse/")[1])["parts"])
-    found = []
-    for i in range(count):
-        kind = i % 5
-        if kind == 0:
-            found.append(f"/?page={i % 40 + 1}")
-        elif kind == 1:
-            found.append(f"/product/{i * 7 % 2000 + 1}/")
-        elif kind == 2:
-            found.append("/search/?q=lamp")
-        else:
-            found.append(f"/browse/{i * 31 % parts + 1}/")
-    return found
+    return whole_mix(count, int(json.loads(server.get("/browse/")[1])["parts"]))
 
 
 class Demo:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -148,3 +150,15 @@ def test_the_walk_counts_each_object_once() -> None:
     )
     assert run("-c", code).stdout == "True True\n"
     assert _core.immortal_why_not() == ""
+
+
+@can
+def test_an_extension_of_the_old_stable_abi_frees_nothing(tmp_path: Path) -> None:
+    """It counts on immortal objects, 2^33 times; see docs/immortality.md."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    command = ["cc", "-shared", "-fPIC", "-O1", f"-I{sysconfig.get_paths()['include']}"]
+    command += [str(PROGRAMS / "abi311.c"), "-o", str(tmp_path / f"abi311{suffix}")]
+    subprocess.run(command, check=True)
+    lines = program("abi311_use.py", str(tmp_path))
+    assert lines[0] == "pairs: alive immortal"
+    assert [line.split()[1] for line in lines] == ["alive"] * 3

@@ -59,6 +59,22 @@ def mix(count: int) -> list[str]:
     return paths
 
 
+def whole_mix(count: int, parts: int) -> list[str]:
+    """The paths of `count` requests that read the whole catalogue, and others."""
+    paths = []
+    for i in range(count):
+        kind = i % 5
+        if kind == 0:
+            paths.append(f"/?page={i % 40 + 1}")
+        elif kind == 1:
+            paths.append(f"/product/{i * 7 % 2000 + 1}/")
+        elif kind == 2:
+            paths.append("/search/?q=lamp")
+        else:
+            paths.append(f"/browse/{i * 31 % parts + 1}/")
+    return paths
+
+
 def spread(values: Sequence[float], digits: int = 3) -> Figures:
     """Median, quartiles and extremes of `values`."""
     low, middle, high = (

@@ -4,7 +4,8 @@ The stages are the package's own, in the order of the hosts' masters, without a 
 around them: nothing but the application writes to the shared heap. Started by
 `common.in_harness` in the site's folder, with one JSON object: `task`, `repeat` (of
 each warm-up path), `loading_gc` ("on", "off", or "uncollected": off, and frozen
-without a collection), and what the task takes. Gives one JSON object on stdout;
+without a collection), `freeze` ("on"), `fill` (what the immortal walk fills; null: the
+heap stays mortal), and what the task takes. Gives one JSON object on stdout;
 memory in bytes, times in seconds.
 """
 
@@ -17,24 +18,42 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from cowpreload import _core
-from cowpreload.bench.measure.common import WARMUP, Figures, mix
+from cowpreload.bench.measure.common import WARMUP, Figures, mix, whole_mix
 from cowpreload.closing import close_all
 from cowpreload.errors import NativeError
 from cowpreload.freezing import freeze
 from cowpreload.leave import leave
+from cowpreload.records import FreezeReport
 from cowpreload.settings import Settings
 from cowpreload.warmup import request_wsgi, warm_up, wsgi_environ
 
 App = Callable[..., Any]
 
 
-def load(loading_gc: str, repeat: int) -> tuple[App, Figures]:
+class TimedWalk:
+    """The walk of the hosts, with other fills, and its time."""
+
+    def __init__(self, fill: int) -> None:
+        self.fill = fill
+        self.seconds = 0.0
+
+    def __call__(self, keep: list[Any]) -> tuple[str, int, int, int, int, int]:
+        begin = time.perf_counter()
+        done = _core.immortalize(keep, self.fill)
+        self.seconds = time.perf_counter() - begin
+        return done
+
+
+def load(
+    loading_gc: str, repeat: int, frozen: bool = True, fill: int | None = None
+) -> tuple[App, Figures]:
     """What a host's master does before the first fork, each stage timed."""
     threshold = gc.get_threshold()
     if loading_gc != "on":
@@ -46,16 +65,21 @@ def load(loading_gc: str, repeat: int) -> tuple[App, Figures]:
         warm_up(app, Settings(warmup=WARMUP, warmup_repeat=repeat))
     close_all()
     times.append(time.perf_counter())
+    walk: TimedWalk | None = None
+    report: FreezeReport | None = None
     if loading_gc == "uncollected":
         gc.freeze()
-    else:
-        freeze()
+    elif frozen:
+        walk = None if fill is None else TimedWalk(fill)
+        report = freeze(walk)
     times.append(time.perf_counter())
     _core.trim()
     gc.set_threshold(*threshold)
     load_, warm_, freeze_ = (b - a for a, b in pairwise(times))
-    anonymous = _anonymous()
-    figures = {"load": load_, "warm": warm_, "freeze": freeze_, "anonymous": anonymous}
+    figures: Figures = {"load": load_, "warm": warm_, "freeze": freeze_}
+    figures["anonymous"] = _anonymous()
+    if walk is not None and report is not None:
+        figures |= {"walk": asdict(report.immortal), "walk_seconds": walk.seconds}
     return app, figures
 
 
@@ -77,14 +101,21 @@ def _faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
-def serving(app: App, first: int, requests: int) -> Figures:
+def _parts(app: App) -> int:
+    """How many parts the catalogue has."""
+    answer = app(wsgi_environ("/browse/", "localhost"), lambda status, headers: None)
+    return int(json.loads(b"".join(answer))["parts"])
+
+
+def serving(app: App, first: int, requests: int, whole: bool = False) -> Figures:
     """Fork one worker; its memory when fresh, after `first` and after all requests."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            paths, figures = mix(requests), {}
+            paths = whole_mix(requests, _parts(app)) if whole else mix(requests)
+            figures = {}
             begin = time.perf_counter()
             for name, part in (
                 ("fresh", []),
@@ -96,6 +127,7 @@ def serving(app: App, first: int, requests: int) -> Figures:
                 figures[name] = {
                     "private": reading.private,
                     "shared": reading.shared,
+                    "pss": reading.pss,
                     "seconds": time.perf_counter() - begin,
                 }
             os.write(write_end, json.dumps(figures).encode())
@@ -176,9 +208,11 @@ def _private(pid: int) -> int:
 def main() -> None:
     """Load, run the task, print what it gave."""
     spec = json.loads(sys.argv[1])
-    app, figures = load(spec["loading_gc"], spec["repeat"])
+    frozen = spec.get("freeze", "on") == "on"
+    app, figures = load(spec["loading_gc"], spec["repeat"], frozen, spec.get("fill"))
     if spec["task"] == "serving":
-        figures |= serving(app, spec["first"], spec["requests"])
+        whole = spec.get("whole", False)
+        figures |= serving(app, spec["first"], spec["requests"], whole)
     else:
         runs = [
             {"mode": mode, "workers": workers}

@@ -1,0 +1,93 @@
+"""What each step before the fork saves: from plain preload to an immortal heap.
+
+In `harness`, one fresh process a step: load, do what the step does, fork; the worker
+serves 2,000 requests that read the whole catalogue. Gives its private, shared and
+proportional memory at the end in MB, medians of the runs, and of the immortal steps
+what was filled and the walk's nanoseconds an object (the stage without its collection).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from cowpreload import _core
+from cowpreload._core import lib
+from cowpreload.bench.measure import common
+from cowpreload.bench.measure.common import Figures, Site, mb
+
+REQUESTS = 2000
+_HASHES = lib.COW_FILL_HASHES
+_VERSIONS = lib.COW_FILL_VERSIONS
+
+
+@dataclass(frozen=True)
+class Step:
+    """One row; each does what the one before does, and one thing more."""
+
+    name: str
+    freeze: str = "on"
+    repeat: int = 2
+    fill: int | None = None
+
+
+STEPS = (
+    Step("preload", freeze="off", repeat=0),
+    Step("+ collect and freeze", repeat=0),
+    Step("+ warm-up"),
+    Step("+ immortal", fill=0),
+    Step("+ hashes", fill=_HASHES),
+    Step("+ version tags", fill=_HASHES | _VERSIONS),
+    Step("+ UTF-8", fill=_HASHES | _VERSIONS | lib.COW_FILL_UTF8),
+    Step("immortal without warm-up", repeat=0, fill=_HASHES | _VERSIONS),
+)
+
+
+def _run(site: Site, step: Step, requests: int) -> Figures:
+    return common.in_harness(
+        site,
+        task="serving",
+        loading_gc="on",
+        freeze=step.freeze,
+        repeat=step.repeat,
+        fill=step.fill,
+        whole=True,
+        first=0,
+        requests=requests,
+    )
+
+
+def _figures(runs: list[Figures]) -> Figures:
+    given: dict[str, Any] = {
+        f"{name}_mb": mb(median(run["end"][name] for run in runs))
+        for name in ("private", "shared", "pss")
+    }
+    given["freeze_s"] = round(median(run["freeze"] for run in runs), 3)
+    given["load_s"] = round(median(run["load"] for run in runs), 3)
+    if "walk" in runs[0]:
+        given["walk"] = runs[0]["walk"]
+    return given
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = common.parser(__doc__)
+    parser.add_argument("--runs", type=int, default=3, help="of each step")
+    parser.add_argument("--requests", type=int, default=REQUESTS)
+    arguments = parser.parse_args()
+    steps = [
+        each for each in STEPS if each.fill is None or not _core.immortal_why_not()
+    ]
+    gathered: dict[str, list[Figures]] = {each.name: [] for each in steps}
+    with common.example_site(arguments.site) as site:
+        for run in range(arguments.runs):
+            for step in steps:
+                common.say(f"ablation: run {run + 1}, {step.name}")
+                gathered[step.name].append(_run(site, step, arguments.requests))
+    figures = {name: _figures(runs) for name, runs in gathered.items()}
+    common.report("ablation", {"requests": arguments.requests, "steps": figures})
+
+
+if __name__ == "__main__":
+    main()
