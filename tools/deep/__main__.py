@@ -77,11 +77,12 @@ def interpreter(python: str, options: argparse.Namespace) -> bool:
             jobs = [] if options.file else django_jobs(python)
         else:
             jobs = cpython_jobs(options.file or listed("cpython.txt"), options.warm)
-        if jobs:
-            results.append(pairs(python, version, suite, jobs, options.jobs))
+        if not jobs:
+            continue
+        results.append(pairs(python, version, suite, jobs, options.jobs))
+        if not options.file and not options.warm:
+            write(version, full, results)
     print(table(full.split()[0], results), flush=True)
-    if not options.file and not options.warm:
-        write(version, full, results)
     return all(result.good for result in results)
 
 
@@ -93,7 +94,7 @@ def write(version: str, full: str, results: list[Result]) -> None:
     if written.get("python") == full:
         renewed["suites"] = {**written["suites"], **renewed["suites"]}
     path.write_text(json.dumps(renewed, indent=2) + "\n")
-    print(f"written to {path.relative_to(envs.ROOT)}", flush=True)
+    envs.say(f"written to {path.relative_to(envs.ROOT)}")
 
 
 def pairs(
