@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cowpreload.bench.tables import markdown
+from cowpreload.bench.tables import steps as steps_table
 from cowpreload.cli.settings import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,9 +24,21 @@ def demo_table(version: str) -> str:
     return markdown(json.loads((FIGURES / f"demo-{version}.json").read_text()))
 
 
+def ablation_table() -> str:
+    """The steps to an immortal heap, for each interpreter that was measured."""
+    found = (json.loads(path.read_text()) for path in FIGURES.glob("ablation-*.json"))
+    return steps_table(sorted(found, key=lambda each: version_key(each["python"])))
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """3.9 before 3.10; what follows the number (`rc1`) does not count."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "settings": ("docs/settings.md", table),
     "demo-3.13": ("README.md", lambda: demo_table("3.13")),
+    "ablation": ("docs/immortality.md", ablation_table),
     "demo-3.11": ("README.md", lambda: demo_table("3.11")),
 }
 

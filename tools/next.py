@@ -1,4 +1,4 @@
-"""The suite on the Pythons of tomorrow: Debian unstable in a directory, entered by chroot.
+"""The suite on the next Pythons: Debian unstable in a directory, entered by chroot.
 
     next.py [PYTHON ...] [-- PYTEST-ARGUMENT ...]   3.14, 3.15 and pypy3 unless named
     next.py --run PYTHON COMMAND ...                a program of that environment
@@ -8,9 +8,9 @@ the system debian.sid/ (COW_NEXT_ROOT names another), a virtual environment for 
 interpreter (also 3.14-dbg and 3.15-dbg, which no test needs) and pytest's reports. What
 is there is used again; to renew it, delete it.
 
-The checkout is at its own path inside too. Every mount is made in a mount namespace that
-ends with the command, so that none is ever left behind and nothing but the system itself
-can be deleted with it. Others use `system()` and `inside()`.
+The checkout is at its own path inside too. Every mount is made in a mount namespace
+that ends with the command: none is ever left behind, and deleting the system deletes
+nothing else. Other tools import `system()` and `inside()`.
 """
 
 import fcntl
@@ -35,11 +35,14 @@ EXECUTABLES = {
     "3.14-dbg": "python3.14-dbg",
     "3.15-dbg": "python3.15-dbg",
 }
-PACKAGES = """
-    python3.14 python3.14-dev python3.14-venv python3.14-dbg libpython3.14-testsuite
-    python3.15 python3.15-dev python3.15-venv python3.15-dbg
-    pypy3 pypy3-dev pypy3-venv gcc libc6-dev libcrypt-dev make libpcre2-dev mount procps
-""".split()
+PACKAGES = [
+    *(f"python3.14{part}" for part in ("", "-dev", "-venv", "-dbg")),
+    *(f"python3.15{part}" for part in ("", "-dev", "-venv", "-dbg")),
+    *(f"pypy3{part}" for part in ("", "-dev", "-venv")),
+    *(f"libpython3.{minor}-testsuite" for minor in (14, 15)),
+    *("gcc", "libc6-dev", "libcrypt-dev", "libpcre2-dev"),
+    *("make", "mount", "procps"),
+]
 # As this machine reaches the package index, read-only. Absent ones are left out.
 CONFIGURATION = (
     "/etc/resolv.conf",
@@ -88,7 +91,11 @@ def require():
 
 
 def root():
-    """The directory of the system, whether it is there or not."""
+    """The directory of the system, whether it is there or not.
+
+    Its name has a dot: setuptools, looking for packages, follows every link below a
+    directory that could be one, and /proc is full of them.
+    """
     return Path(os.environ.get("COW_NEXT_ROOT") or HOME / f"debian.{SUITE}").resolve()
 
 
@@ -118,11 +125,11 @@ def inside(command, cwd=ROOT, **variables):
 
 
 @contextmanager
-def lock():
-    """One process at a time sets up."""
+def lock(what):
+    """One process at a time sets up the system, or this checkout's environments."""
     HOME.mkdir(parents=True, exist_ok=True)
-    root().parent.mkdir(parents=True, exist_ok=True)
-    with open(f"{root()}.lock", "w") as held:
+    what.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{what}.lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
@@ -154,12 +161,13 @@ def bootstrap(directory):
 
 
 def install(directory):
-    """PACKAGES, if they are not there."""
+    """Those of PACKAGES that are not there: checkouts may share a system and differ."""
     mark = directory / "cowpreload.packages"
-    wanted = " ".join(PACKAGES)
-    if mark.exists() and mark.read_text() == wanted:
+    there = mark.read_text().split() if mark.exists() else []
+    missing = [name for name in PACKAGES if name not in there]
+    if not missing:
         return
-    say("installing interpreters and a compiler")
+    say(f"installing {' '.join(missing)}")
     # Not the certificates: ca-certificates writes there when it is installed.
     mounts = [("ro", "/etc/resolv.conf")] if os.path.exists("/etc/resolv.conf") else []
 
@@ -174,19 +182,20 @@ def install(directory):
     if apt("update"):
         # As with a mirror that lags: its signature has run out.
         say("apt-get update failed: using the lists that are there")
-    if apt("install", "--yes", "--no-install-recommends", *PACKAGES):
+    options = ("--yes", "--no-install-recommends")
+    if apt("install", *options, *missing):
         fail(
             f"apt-get failed: {HOME / 'apt.log'}; if the archive has moved on, "
             f"delete {directory} and run this again"
         )
-    mark.write_text(wanted)
+    mark.write_text(" ".join(there + missing))
 
 
 def system():
     """The directory of the system, set up if need be; ends with what is missing."""
     require()
     directory = root()
-    with lock():
+    with lock(directory):
         bootstrap(directory)
         install(directory)
     return directory
@@ -197,11 +206,12 @@ def environment(name):
     home = HOME / f"venv-{name}"
     mark = home / "cowpreload.stamp"
     wanted = f"{root()} {stamp(name)}"
-    with lock():
+    with lock(HOME / "venv"):
         if mark.exists() and mark.read_text() == wanted:
             return home / "bin"
         say(f"setting up {home.relative_to(ROOT)}")
-        pip = [home / "bin" / "python", "-m", "pip", "install", "--quiet", "--prefer-binary"]
+        pip = [home / "bin" / "python", "-m", "pip", "install", "--quiet"]
+        pip += ["--prefer-binary"]
         # PyPy has its own cffi, and no other can be installed there.
         tools = ["setuptools>=77"] + ["cffi>=2"] * (name != "pypy3")
         for command in (
@@ -221,12 +231,10 @@ def counts(report):
         (suite,) = xml.etree.ElementTree.parse(report).getroot()
     except (OSError, ValueError, xml.etree.ElementTree.ParseError):
         return "no report"
-    given = {
-        key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")
-    }
-    bad = given["failures"] + given["errors"]
-    right = given["tests"] - bad - given["skipped"]
-    return f"{right} passed, {bad} failed, {given['skipped']} skipped"
+    names = ("tests", "failures", "errors", "skipped")
+    tests, failures, errors, skipped = (int(suite.get(name, 0)) for name in names)
+    bad = failures + errors
+    return f"{tests - bad - skipped} passed, {bad} failed, {skipped} skipped"
 
 
 def test(names, arguments):

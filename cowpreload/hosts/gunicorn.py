@@ -6,7 +6,6 @@ In the master: `cow_configure`, `__init__`. In the worker: everything else.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers.gthread import ThreadWorker
 from gunicorn.workers.sync import SyncWorker
 
-from cowpreload import watch
+from cowpreload import collector, watch
 from cowpreload.errors import NativeError
 from cowpreload.hosts.gunicorn_drain import DrainMixin
 from cowpreload.hosts.gunicorn_master import MASTER
@@ -28,7 +27,7 @@ from cowpreload.watch import Host, Watch
 
 def _finalize(code: int) -> None:
     """Let the interpreter end as it does without us: what is frozen too."""
-    gc.unfreeze()
+    collector.unfreeze()
 
 
 class CowMixin:
@@ -70,8 +69,7 @@ class CowMixin:
     def init_process(self) -> None:
         """First thing in the worker."""
         if self._cow_settings.gc == "off":
-            # Not gc.disable(): libraries call gc.enable().
-            gc.set_threshold(0)
+            collector.stop()
         fast = self._cow_settings.exit == "fast"
         self._cow_chain_exit(leave if fast else _finalize)
         self._cow_start_watch()
