@@ -39,7 +39,8 @@ PACKAGES = [
     *(f"python3.14{part}" for part in ("", "-dev", "-venv", "-dbg")),
     *(f"python3.15{part}" for part in ("", "-dev", "-venv", "-dbg")),
     *(f"pypy3{part}" for part in ("", "-dev", "-venv")),
-    *("libpython3.14-testsuite", "gcc", "libc6-dev", "libcrypt-dev", "libpcre2-dev"),
+    *(f"libpython3.{minor}-testsuite" for minor in (14, 15)),
+    *("gcc", "libc6-dev", "libcrypt-dev", "libpcre2-dev"),
     *("make", "mount", "procps"),
 ]
 # As this machine reaches the package index, read-only. Absent ones are left out.
