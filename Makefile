@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ENVS = $(PYTHON) tools/envs.py
 
-.PHONY: help test test-asan demo lint format docs clean
+.PHONY: help test test-next test-deep test-asan demo lint format docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -11,8 +11,14 @@ help:  ## what can be made
 test:  ## every test, on every interpreter found from 3.10 on
 	$(ENVS) test $(TESTS)
 
+test-next:  ## every test on 3.14, 3.15 and PyPy of Debian unstable (ON=3.15, ARGS="-k x")
+	$(PYTHON) tools/next.py $(ON) -- $(ARGS)
+
 test-asan:  ## the native core under the address sanitizer
 	$(ENVS) asan
+
+test-deep:  ## CPython's and Django's own tests in frozen, forked processes
+	PYTHONPATH=tools $(PYTHON) -m deep $(DEEP)
 
 demo:  ## the example site under both servers, before and after
 	$(ENVS) demo

@@ -17,15 +17,13 @@ ROOT = Path(__file__).parent
 STARTUP = ROOT / "cowpreload" / "startup.py"
 
 
-def startup_line() -> str:
-    """The line of cowpreload.pth; see cowpreload/startup.py."""
-    return f"{runpy.run_path(str(STARTUP))['LINE']}\n"
-
-
 def write_startup_files(directory: Path) -> None:
+    """The one that this Python reads, and its wheel is for; see startup.py."""
+    startup = runpy.run_path(str(STARTUP))
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "cowpreload.pth").write_text(startup_line())
-    (directory / "cowpreload.start").write_text("cowpreload.startup:install\n")
+    (directory / "cowpreload.pth").write_text(f"{startup['LINE']}\n")
+    if startup["NEEDS_START"]:
+        (directory / "cowpreload.start").write_text(f"{startup['START']}\n")
 
 
 class BuildPy(build_py):

@@ -156,14 +156,14 @@ def _file(fd: int, mode: int, logging_fds: set[int]) -> Iterator[Finding]:
     for lock in locks:
         kind = " ".join(lock.split()[1:4])
         yield Finding("lock", f"path={path} kind={kind}", _LOCK_ADVICE)
-    writable = flags & os.O_ACCMODE in (os.O_WRONLY, os.O_RDWR)
+    writable = bool(flags & (os.O_WRONLY | os.O_RDWR))
     safe = flags & os.O_APPEND and fd in logging_fds
     if stat.S_ISREG(mode) and writable and not safe and not path.startswith("/memfd:"):
         yield Finding("file", f"path={path} fd={fd}", _FILE_ADVICE)
 
 
 def _open_things(before: Descriptors) -> Iterator[Finding]:
-    tls, logging_fds = _tls_fds(), _logging_fds()
+    logging_fds = _logging_fds()
     for fd in _open_fds():
         if _identity(fd) in before or fd <= 2:
             continue
@@ -172,7 +172,8 @@ def _open_things(before: Descriptors) -> Iterator[Finding]:
             if stat.S_ISSOCK(mode):
                 peer = _peer(fd)
                 if peer:
-                    what = "tls-connection" if fd in tls else "connection"
+                    # Only now: it looks at every object there is.
+                    what = "tls-connection" if fd in _tls_fds() else "connection"
                     where = f"peer={peer[1]} transport={peer[0]} fd={fd}"
                     yield Finding(what, where, _SOCKET_ADVICE)
             else:

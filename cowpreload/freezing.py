@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from cowpreload import collector
 from cowpreload.records import FreezeReport, WalkReport
 
 Kept = TypeVar("Kept")
@@ -41,15 +42,14 @@ def freeze(walk: Walk | None = None) -> FreezeReport:
     A fault of the walk is in the report: the heap is frozen all the same.
     """
     start = time.monotonic()
-    if not hasattr(gc, "freeze"):  # PyPy: the collection compacts what is shared
-        gc.collect()
-        return FreezeReport(0, 0, time.monotonic() - start)
-    gc.unfreeze()
-    collected = gc.collect()
+    # What was frozen before stays out of the collection: from 3.14 on, that would
+    # take immortal objects off the collector's lists, where the walk looks for them.
+    collected = gc.collect() or 0  # PyPy gives None
+    if not collector.CAN_FREEZE:
+        # The collection was worth it: workers inherit what it has compacted.
+        return FreezeReport(0, collected, time.monotonic() - start)
     walked = WalkReport()
     if walk is not None:
-        # The walk sees what the collector lists; a collection sets aside what is
-        # immortal already, and with it whatever that has come to hold since.
         gc.unfreeze()
         walked = WalkReport(*walk(_kept))
         # Until here the list kept them alive, from here on they are the application's.

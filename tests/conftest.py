@@ -20,6 +20,10 @@ from cowpreload.board import open_board
 PROGRAMS = Path(__file__).parent / "programs"
 SITE = Path(__file__).parent.parent / "examples" / "django_app"
 
+PYPY = sys.implementation.name == "pypy"
+NO_UWSGI = "uWSGI's Python plugin, and ours, embed CPython"
+needs_uwsgi = pytest.mark.skipif(PYPY, reason=NO_UWSGI)
+
 # Fast enough for a test, slow enough to be seen.
 QUICK = {
     "cow-check-interval": "0.1",
@@ -33,7 +37,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Say what is missing at once, instead of failing a hundred times."""
     if not Path("/proc/self/smaps_rollup").exists():
         pytest.exit("no /proc/self/smaps_rollup: the tests need Linux 4.14 or newer")
-    if not os.access(script("uwsgi"), os.X_OK):
+    if not PYPY and not os.access(script("uwsgi"), os.X_OK):
         pytest.exit("no uwsgi beside this interpreter: run `make test`")
 
 
@@ -86,6 +90,8 @@ class Servers:
         plugin: bool = True,
     ) -> Server:
         """uWSGI with these keys; with our plugin unless told otherwise."""
+        if PYPY:
+            pytest.skip(NO_UWSGI)
         module = {"module": app} if app else {}
         return self._add(
             bench.uwsgi(
@@ -142,6 +148,8 @@ def plugin_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], P
     built: list[Path] = []
 
     def build() -> Path:
+        if PYPY:
+            pytest.skip(NO_UWSGI)
         if not built:
             output = tmp_path_factory.mktemp("plugins")
             subprocess.run(

@@ -20,6 +20,7 @@ import experiments
 
 from cowpreload.bench import plots
 from cowpreload.bench.tables import markdown
+from cowpreload.bench.tables import steps as steps_table
 from cowpreload.cli.settings import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,6 +64,17 @@ def _scenario_parts() -> dict[str, Part]:
     }
 
 
+def ablation_table() -> str:
+    """The steps to an immortal heap, for each interpreter that was measured."""
+    found = (json.loads(path.read_text()) for path in FIGURES.glob("ablation-*.json"))
+    return steps_table(sorted(found, key=lambda each: version_key(each["python"])))
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """3.9 before 3.10; what follows the number (`rc1`) does not count."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
 PARTS: dict[str, Part] = {
     "settings": ("docs/settings.md", table),
     "bench": (
@@ -71,6 +83,7 @@ PARTS: dict[str, Part] = {
     ),
     "demo-3.13": ("docs/measurements.md", lambda: demo_table("3.13")),
     "demo-3.11": ("docs/measurements.md", lambda: demo_table("3.11")),
+    "ablation": ("docs/immortality.md", ablation_table),
     "claims": ("docs/experiments.md", lambda: claims.claims(results())),
     **{
         f"paper-{version}": (

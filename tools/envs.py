@@ -111,10 +111,10 @@ def environment(minor, path):
             subprocess.check_call([path, "-m", "venv", "--clear", str(home)])
         pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet"]
         pip += ["--disable-pip-version-check"]
-        subprocess.check_call([*pip, "--upgrade", "pip", "setuptools>=68", "cffi>=2"])
+        subprocess.check_call([*pip, "--upgrade", "pip", "setuptools>=77", "cffi>=2"])
         # In this environment's own build directory: interpreters share the checkout.
         subprocess.check_call(
-            [*pip, "--no-build-isolation", "--editable", f"{ROOT}[test]"]
+            [*pip, "--no-build-isolation", "--editable", f"{ROOT}[test,lint]"]
         )
         mark.write_text(wanted)
     return home / "bin"

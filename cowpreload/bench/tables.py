@@ -1,4 +1,4 @@
-"""The demo's figures as tables: for a terminal and for README.md. Pure."""
+"""Measured figures as tables: for a terminal, README.md and docs. Pure."""
 
 from __future__ import annotations
 
@@ -44,3 +44,34 @@ def markdown(figures: dict[str, Any]) -> str:
     ]
     lines += ["| " + " | ".join(cells) + " |" for cells in _cells(figures)]
     return "\n".join(lines)
+
+
+def steps(measured: list[dict[str, Any]]) -> str:
+    """The ablation, a row a step: private / shared / PSS in MB, a column a version.
+
+    Args:
+        measured: what `measure/ablation.py` gave for each interpreter.
+    """
+    names = list(dict.fromkeys(name for each in measured for name in each["steps"]))
+    versions = [each["python"] for each in measured]
+    lines = [
+        "A worker after "
+        f"{measured[0]['requests']} requests that read the whole catalogue; MB, "
+        "private / shared / PSS (of two processes, master and worker):",
+        "",
+        "| | " + " | ".join(versions) + " |",
+        "| --- " + "| ---: " * len(versions) + "|",
+    ]
+    for name in names:
+        cells = [_step(each["steps"].get(name)) for each in measured]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _step(figures: dict[str, Any] | None) -> str:
+    if figures is None:
+        return "-"
+    return " / ".join(
+        f"{figures[name]:.1f}" if name == "private_mb" else f"{figures[name]:.0f}"
+        for name in ("private_mb", "shared_mb", "pss_mb")
+    )

@@ -6,7 +6,6 @@ In the master: `cow_configure`, `__init__`. In the worker: everything else.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers.gthread import ThreadWorker
 from gunicorn.workers.sync import SyncWorker
 
-from cowpreload import watch
+from cowpreload import collector, watch
 from cowpreload.errors import NativeError
 from cowpreload.hosts.gunicorn_drain import DrainMixin
 from cowpreload.hosts.gunicorn_master import MASTER
@@ -28,19 +27,7 @@ from cowpreload.watch import Host, Watch
 
 def _finalize(code: int) -> None:
     """Let the interpreter end as it does without us: what is frozen too."""
-    if hasattr(gc, "unfreeze"):  # PyPy has none
-        gc.unfreeze()
-
-
-def _stop_collector() -> None:
-    """No collection in this worker, whatever its libraries do, if that can be had."""
-    if hasattr(gc, "set_threshold"):
-        # Not gc.disable(): libraries call gc.enable().
-        gc.set_threshold(0)
-    else:
-        # PyPy has no thresholds. This stops its major collections, which mark every
-        # object; the minor ones go on. Garbage that outlives one stays until a limit.
-        gc.disable()
+    collector.unfreeze()
 
 
 class CowMixin:
@@ -82,7 +69,7 @@ class CowMixin:
     def init_process(self) -> None:
         """First thing in the worker."""
         if self._cow_settings.gc == "off":
-            _stop_collector()
+            collector.stop()
         fast = self._cow_settings.exit == "fast"
         self._cow_chain_exit(leave if fast else _finalize)
         self._cow_start_watch()

@@ -7,7 +7,6 @@ thread, and must not raise once the server runs.
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from typing import Any
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core
+from cowpreload import _core, collector
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.closing import close_all
@@ -59,7 +58,7 @@ class Master:
         self._settings: Settings | None = None
         self._before: Descriptors = frozenset()
         self._began = 0.0
-        self._threshold: tuple[int, int, int] | None = None
+        self._resume_gc: Callable[[], None] = lambda: None
         self._warmup: WarmupReport | None = None
         self._sealed = False
         self._immortal = False
@@ -85,8 +84,7 @@ class Master:
             self._began = time.monotonic()
             self._before = descriptors()
             if settings.loading_gc == "off":
-                self._threshold = gc.get_threshold()
-                gc.set_threshold(0)
+                self._resume_gc = collector.stop()
         elif settings != self._settings and self._log:
             self._log.info(settings.line())
         self._settings = settings
@@ -199,19 +197,20 @@ class Master:
         return len(findings)
 
     def _freeze(self, settings: Settings, log: Any) -> FreezeReport:
-        report = FreezeReport(len(gc.get_objects()), 0, 0.0)
+        report = FreezeReport(collector.objects(), 0, 0.0)
         walk, why_not = plan(settings)
         if why_not:
             log.info("cow: immortal=off: %s", why_not)
         if settings.freeze == "on":
+            if collector.WHY_NOT:
+                log.info("cow: freeze=off: %s", collector.WHY_NOT)
             report = freeze(walk)
             _core.trim()
         if report.immortal.fault:
             fault = report.immortal.fault
             log.error("cow: immortal in part (%s): frozen all the same", fault)
         self._immortal = report.immortal.objects > 0
-        if self._threshold is not None:
-            gc.set_threshold(*self._threshold)
+        self._resume_gc()
         return report
 
     def _end(self, arbiter: Any) -> None:
@@ -221,8 +220,7 @@ class Master:
             # status is with the exception that it is handling.
             leave(getattr(sys.exc_info()[1], "exit_status", 0))
         # A mortal heap is finalized as it would be without us: what is frozen too.
-        if hasattr(gc, "unfreeze"):  # PyPy has none
-            gc.unfreeze()
+        collector.unfreeze()
 
     # ---- while the server runs ----------------------------------------------
 

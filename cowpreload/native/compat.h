@@ -50,6 +50,24 @@ static inline void cow_make_immortal(PyObject *object) {
 }
 #endif
 
+#ifdef Py_DEBUG
+/* Debug builds of 3.13 and newer abort at the first use of a string that is immortal
+ * but not interned for ever (_PyUnicode_CheckConsistency). What is interned is said to
+ * be so for ever, which is true; other strings stay mortal there: reading them copies
+ * their pages, and nothing else changes. */
+static inline int cow_must_stay_mortal(PyObject *object) {
+    if (!PyUnicode_Check(object)) return 0;
+    if (!PyUnicode_CHECK_INTERNED(object)) return 1;
+    ((PyASCIIObject *)object)->state.interned = SSTATE_INTERNED_IMMORTAL;
+    return 0;
+}
+#else
+static inline int cow_must_stay_mortal(PyObject *object) {
+    (void)object;
+    return 0;
+}
+#endif
+
 /* What is written into an object when it is counted, whichever fields it has. */
 static inline uint64_t cow_count_word(const PyObject *object) {
     uint64_t word;

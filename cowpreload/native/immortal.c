@@ -82,7 +82,7 @@ static void fill(struct walk *walk, PyObject *object) {
 static void mark(struct walk *walk, PyObject *object) {
     if (walk->kept.size && cow_set_has(&walk->kept, object)) return;
     fill(walk, object);
-    if (_Py_IsImmortal(object)) return;
+    if (_Py_IsImmortal(object) || cow_must_stay_mortal(object)) return;
     cow_make_immortal(object);
     walk->out->objects++;
 }

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from cowpreload import collector
 from cowpreload.bench import cgroup, pypy
 from cowpreload.bench.hall import Hall
 from cowpreload.bench.scenarios import nelson
 from cowpreload.bench.server import alive, children, script, wait_until
 from cowpreload.bench.site import find_site, seeded
-from cowpreload.hosts.gunicorn import _stop_collector
 
 VERSION = "{}.{}".format(*sys.version_info)
 SECONDS = 900  # a machine that does much else
@@ -175,7 +175,7 @@ def test_without_thresholds_the_collector_is_disabled(
     threshold = gc.get_threshold()
     monkeypatch.delattr(gc, "set_threshold")
     try:
-        _stop_collector()
+        collector.stop()
         assert not gc.isenabled()
         assert gc.get_threshold() == threshold
     finally:

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUICK, Servers, ready
+from conftest import PYPY, QUICK, Servers, ready
 
 from cowpreload.bench.server import Server, alive, wait_until
 from cowpreload.board import open_board
 
 HOSTS = ["sync", "threaded", "uwsgi"]
+# What an interpreter does at its end by itself: PyPy frees no object then.
+FINALIZED = [] if PYPY else ["finalized"]
 ALL_HOSTS = [*HOSTS, "asgi", "uwsgi-threaded"]
 
 
@@ -94,6 +96,7 @@ def test_nothing_of_ours_is_a_thread_of_the_master(servers: Servers, host: str) 
     assert not any("cow" in name.lower() for name in python_threads)
 
 
+@pytest.mark.skipif(PYPY, reason="gc.disable() is all that PyPy has")
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_librarys_gc_enable_does_not_bring_the_collector_back(
     servers: Servers, host: str
@@ -179,7 +182,7 @@ def test_exit_normal_finalizes_as_the_host_does(
     worker = me(ready(server))["pid"]
     os.kill(worker, signal.SIGHUP if host == "uwsgi" else signal.SIGTERM)
     wait_until(lambda: not alive(worker), 20, "worker to be gone")
-    assert notes(log)[worker] == ["second", "first", "finalized"]
+    assert notes(log)[worker] == ["second", "first", *FINALIZED]
 
 
 def test_a_mortal_master_finalizes_as_without_us(
@@ -191,7 +194,8 @@ def test_a_mortal_master_finalizes_as_without_us(
     server.wait_serving()
     server.signal(signal.SIGTERM)
     assert server.wait_exit() == 0
-    assert notes(log)[server.pid][-3:] == ["second", "first", "finalized"]
+    said = notes(log)[server.pid]
+    assert said == ["before_fork", "second", "first", *FINALIZED]
 
 
 @pytest.mark.parametrize("host", HOSTS)

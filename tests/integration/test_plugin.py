@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Servers, run
+from conftest import Servers, needs_uwsgi, run
 from test_immortality import CAN
 from test_lifecycle import me
 
@@ -24,6 +24,7 @@ def build(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@needs_uwsgi
 def test_stdout_is_just_the_ini_lines(tmp_path: Path) -> None:
     done = build("--output", str(tmp_path / "made"))
     assert done.returncode == 0
@@ -41,6 +42,7 @@ def test_a_missing_uwsgi_is_named() -> None:
     assert "uwsgi=/nowhere/uwsgi: no such binary; pip install" in done.stderr
 
 
+@needs_uwsgi
 def test_a_missing_compiler_is_named(tmp_path: Path) -> None:
     done = build("--output", str(tmp_path), CC="no-such-cc", PATH=str(tmp_path))
     assert done.returncode == 1
@@ -53,6 +55,7 @@ def test_what_is_no_uwsgi_is_named(tmp_path: Path) -> None:
     assert "does not answer --python-version" in done.stderr
 
 
+@needs_uwsgi
 def test_a_plugin_of_another_binary_refuses_with_the_command_that_fixes_it(
     servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

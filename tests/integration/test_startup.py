@@ -13,6 +13,8 @@ import pytest
 from conftest import PROGRAMS, Servers, run
 from test_lifecycle import me
 
+from cowpreload.startup import NEEDS_START, START
+
 ROOT = Path(__file__).parent.parent.parent
 PURELIB = Path(sysconfig.get_paths()["purelib"])
 LOADED = "import sys; print([m for m in sys.modules if m.startswith(('cow', 'guni'))])"
@@ -112,12 +114,17 @@ def test_the_hook_can_be_switched_off() -> None:
     assert run("-c", text, env=environ).stdout.strip() == "False"
 
 
+def bare(directory: Path) -> tuple[str, Path]:
+    """An interpreter with nothing installed, and where its libraries go."""
+    venv.create(directory / "venv", with_pip=False)
+    python = str(directory / "venv" / "bin" / "python")
+    ask = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+    return python, Path(subprocess.check_output([python, "-c", ask], text=True).strip())
+
+
 def test_a_damaged_installation_still_starts_python(tmp_path: Path) -> None:
     """The .pth is there, the package is not."""
-    venv.create(tmp_path / "venv", with_pip=False)
-    python = str(tmp_path / "venv" / "bin" / "python")
-    ask = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-    library = Path(subprocess.check_output([python, "-c", ask], text=True).strip())
+    python, library = bare(tmp_path)
     line = (PURELIB / "cowpreload.pth").read_text()
     (library / "cowpreload.pth").write_text(line)
     (library / "gunicorn").mkdir()
@@ -133,9 +140,43 @@ def test_a_damaged_installation_still_starts_python(tmp_path: Path) -> None:
 
 
 def test_the_start_file_names_what_exists() -> None:
-    """For 3.15 and newer."""
-    module, _, name = (PURELIB / "cowpreload.start").read_text().strip().partition(":")
+    """It is installed where the .pth is not read any more."""
+    module, _, name = START.partition(":")
     assert run("-c", f"import {module}; {module}.{name}()").returncode == 0
+    assert (PURELIB / "cowpreload.start").exists() is NEEDS_START
+
+
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="PEP 829 came with 3.15")
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "damaged"])
+def test_the_start_file_does_what_the_pth_does(tmp_path: Path, whole: bool) -> None:
+    """Where it is installed: the .pth beside it is ignored, and none needs typing."""
+    python, library = bare(tmp_path)
+    (library / "cowpreload.start").write_text(f"{START}\n")
+    (library / "cowpreload.pth").write_text("import sys; print('pth')\n")
+    if whole:
+        (library / "paths.pth").write_text(f"{ROOT}\n{PURELIB}\n")
+    loaded = (
+        "import sys; print(*sorted(m for m in sys.modules if m[:3] in ('cow', 'typ')))"
+    )
+    done = subprocess.run([python, "-c", loaded], capture_output=True, text=True)
+    assert (done.returncode, "pth" in done.stdout) == (0, False)
+    known = "cowpreload cowpreload._version cowpreload.startup types\n"
+    assert (done.stdout == known) is whole
+    if not whole:
+        assert "Error resolving entry point cowpreload.startup:install" in done.stderr
+        return
+    text = (
+        "import gunicorn.config, gunicorn.workers as w;"
+        "print('cow' in w.SUPPORTED_WORKERS)"
+    )
+    for hook in ("1", "0"):
+        done = subprocess.run(
+            [python, "-c", text],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "COWPRELOAD_STARTUP": hook},
+        )
+        assert (done.stdout, done.stderr) == (f"{hook == '1'}\n", "")
 
 
 def test_a_wheel_carries_the_start_up_files_and_the_plugin(tmp_path: Path) -> None:
@@ -160,7 +201,8 @@ def test_a_wheel_carries_the_start_up_files_and_the_plugin(tmp_path: Path) -> No
         check=True,
     )  # fmt: skip
     names = {str(path.relative_to(target)) for path in target.rglob("*")}
-    assert {"cowpreload.pth", "cowpreload.start", "cowpreload/py.typed"} <= names
+    assert {"cowpreload.pth", "cowpreload/py.typed"} <= names
+    assert ("cowpreload.start" in names) is NEEDS_START
     assert {"cowpreload/plugin/plugin.c", "cowpreload/native/cow.h"} <= names
     assert not [name for name in names if name.startswith(("tests", "examples"))]
 

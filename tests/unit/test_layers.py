@@ -13,6 +13,7 @@ BASE = {
     "kinds",
     "records",
     "settings",
+    "collector",
     "_core",
     "native",
 }
