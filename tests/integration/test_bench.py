@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cowpreload import collector
-from cowpreload.bench import cgroup, pypy
+from cowpreload.bench import cgroup, plots, pypy
 from cowpreload.bench.hall import Hall
 from cowpreload.bench.scenarios import nelson
 from cowpreload.bench.server import alive, children, script, wait_until
@@ -37,7 +37,8 @@ def bench(directory: Path, scenario: str) -> tuple[dict, str]:
     assert " min in all" in done.stderr
     figures = json.loads((directory / f"{scenario}-{VERSION}.json").read_text())
     assert figures["complete"]
-    assert (directory / f"{scenario}-{VERSION}.png").exists()
+    drawn = (directory / f"{scenario}-{VERSION}.png").exists()
+    assert drawn == (not plots.missing()), done.stderr
     return figures, done.stdout
 
 
