@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import PYPY
 
 from cowpreload import collector
 from cowpreload.bench import cgroup, plots, pypy
@@ -21,6 +22,7 @@ from cowpreload.bench.scenarios import nelson
 from cowpreload.bench.server import alive, children, script, wait_until
 from cowpreload.bench.site import find_site, seeded
 
+pytestmark = pytest.mark.skipif(PYPY, reason="the bench runs on CPython")
 VERSION = "{}.{}".format(*sys.version_info)
 SECONDS = 900  # a machine that does much else
 

@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from conftest import PYPY
+
+pytestmark = pytest.mark.skipif(PYPY, reason="the bench runs on CPython")
 CHECKOUT = Path(__file__).parent.parent.parent
 
 
