@@ -68,8 +68,8 @@ class Plan:
 PARTS = ("private", "shared", "pss", "faults")  # of a worker
 SMALL = (("SHOP_CATALOGUE_MB", "40"), ("SHOP_NELSON", "0"))
 PLANS = {
-    "full": Plan(3, 100, 1400, 9, 200, (), 600),
-    "quick": Plan(1, 60, 240, 3, 60, SMALL, 70),
+    "full": Plan(3, 100, 1400, 9, 200, (), 630),
+    "quick": Plan(1, 60, 240, 3, 60, SMALL, 75),
     "tiny": Plan(
         1, 8, 12, 1, 8, (("SHOP_CATALOGUE_MB", "5"), ("SHOP_NELSON", "0")), 40, 2
     ),

@@ -84,7 +84,7 @@ class Plan:
 
 PLANS = {
     "full": Plan(50, 100, 5, (), 200, 480),
-    "quick": Plan(5, 40, 50, (("SHOP_CATALOGUE_MB", "40"),), 0, 50),
+    "quick": Plan(5, 40, 50, (("SHOP_CATALOGUE_MB", "40"),), 0, 60),
     "tiny": Plan(2, 8, 100, (("SHOP_CATALOGUE_MB", "5"),), 0, 25),
 }
 

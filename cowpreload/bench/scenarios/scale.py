@@ -51,8 +51,8 @@ class Plan:
 
 PLANS = {
     "full": Plan(((50, 2), (250, 2), (1000, 1)), (2, 4, 8, 16, 32), 25, 780),
-    "quick": Plan(((50, 1),), (2, 6), 10, 40),
-    "tiny": Plan(((5, 1),), (1, 2), 4, 15),
+    "quick": Plan(((50, 1),), (2, 6), 10, 20),
+    "tiny": Plan(((5, 1),), (1, 2), 4, 10),
 }
 MODES: tuple[Mode, ...] = tuple(
     mode for host in HOSTS for mode in (plain(host), ours(host))
