@@ -26,7 +26,7 @@ from pathlib import Path
 from envs import BUILD, ROOT, fail, say, stamp
 
 HOME = BUILD / "next"
-SUITE, MIRROR = "sid", "http://deb.debian.org/debian"
+SUITE = "sid"
 TESTED = ("3.14", "3.15", "pypy3")
 EXECUTABLES = {
     "3.14": "python3.14",
@@ -151,7 +151,7 @@ def bootstrap(directory):
     log = HOME / "debootstrap.log"
     with log.open("w") as out:
         code = subprocess.call(
-            [*enter, "--variant=minbase", SUITE, str(directory), MIRROR],
+            [*enter, "--variant=minbase", SUITE, str(directory)],
             env=environ_inside(),
             stdout=out,
             stderr=subprocess.STDOUT,
