@@ -163,6 +163,16 @@ class Server:
         )
         return code
 
+    def _hold(self) -> None:
+        """Stop a master that lives, and see all its workers.
+
+        One that it forked while it was told to end may have missed the signal, and
+        nobody knows of it: gunicorn's then lives until half its timeout is over.
+        """
+        if self.process.poll() is None:
+            self.signal(signal.SIGSTOP)
+            self.workers()
+
     def stop(self, seconds: float = 15) -> None:
         """End the master by SIGTERM, then whatever is left, by pid, by SIGKILL."""
         if self.process.poll() is None:
@@ -170,6 +180,7 @@ class Server:
             self.signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(seconds)
+            self._hold()
         for pid in [self.pid, *self._seen]:
             if alive(pid) and (pid == self.pid or not children(pid)):
                 with contextlib.suppress(ProcessLookupError):
@@ -178,14 +189,14 @@ class Server:
 
     def kill(self) -> None:
         """End everything at once by SIGKILL, the master first: nothing is finalized."""
-        pids = self.workers()
+        self._hold()
         self.process.kill()
         self.process.wait()
-        for pid in {*pids, *self._seen}:
+        for pid in self._seen:
             if alive(pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not any(map(alive, pids)), 30, "workers to be gone")
+        wait_until(lambda: not any(map(alive, self._seen)), 30, "workers to be gone")
 
     def __enter__(self) -> Server:
         return self
