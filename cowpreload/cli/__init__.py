@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 
 from cowpreload._version import __version__
-from cowpreload.cli import plugin, settings, status
+from cowpreload.cli import plugin, settings, status, why
 from cowpreload.errors import CowError
 
-COMMANDS = {"plugin": plugin, "settings": settings, "status": status}
+COMMANDS = {"plugin": plugin, "settings": settings, "status": status, "why": why}
 
 
 def parser() -> argparse.ArgumentParser:
