@@ -32,6 +32,9 @@ class Board:
         raw, fd = ffi.new("struct cow_board **"), ffi.new("int *")
         check(lib.cow_board_create(raw, fd))
         raw[0].master_pid = os.getpid()
+        layout = ffi.new("struct cow_layout *")
+        if lib.cow_layout(layout) == lib.COW_OK:
+            raw[0].python = layout.python  # so that a report finds its way
         return cls(raw[0], fd[0])
 
     def reserve(self) -> int:
@@ -89,18 +92,19 @@ def _board_links(pid: str) -> Iterator[Path]:
             continue
 
 
-def open_board(pid: int) -> Board:
-    """Map the board that process `pid` holds, read-only.
+def open_board(pid: int, *, writable: bool = False) -> Board:
+    """Map the board that process `pid` holds; read-only, unless a report must ask.
 
     Raises:
         LookupError: it holds none, or is another user's.
         NativeError: the board was made by another version.
     """
     for link in _board_links(str(pid)):
-        fd = os.open(link, os.O_RDONLY | os.O_CLOEXEC)
+        access = os.O_RDWR if writable else os.O_RDONLY
+        fd = os.open(link, access | os.O_CLOEXEC)
         try:
             raw = ffi.new("struct cow_board **")
-            check(lib.cow_board_open(fd, raw))
+            check(lib.cow_board_open(fd, writable, raw))
         finally:
             os.close(fd)
         return Board(raw[0])

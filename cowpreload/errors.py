@@ -43,3 +43,7 @@ class NativeError(CowError):
 
 class PluginBuildError(CowError):
     """The uWSGI plugin cannot be built; the text says what is missing."""
+
+
+class WhyError(CowError):
+    """A process cannot be examined; the text says what to do."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from cowpreload._version import __version__
-from cowpreload.cli import bench, plugin, settings, status
+from cowpreload.cli import bench, plugin, settings, status, why
 from cowpreload.errors import CowError
 
 COMMANDS = {
@@ -19,6 +19,7 @@ COMMANDS = {
     "plugin": plugin,
     "settings": settings,
     "status": status,
+    "why": why,
 }
 
 

@@ -22,9 +22,9 @@ int cow_board_create(struct cow_board **board, int *fd) {
     return COW_OK;
 }
 
-int cow_board_open(int fd, struct cow_board **board) {
+int cow_board_open(int fd, int writable, struct cow_board **board) {
     void *address;
-    if (cow_prim_map(fd, sizeof **board, &address)) return COW_ELAYOUT;
+    if (cow_prim_map(fd, sizeof **board, writable, &address)) return COW_ELAYOUT;
     *board = address;
     if (LOAD((*board)->magic) == COW_MAGIC && (*board)->layout == COW_LAYOUT)
         return COW_OK;

@@ -20,11 +20,24 @@ SOURCES = (
     "verdict.c",
     "board.c",
     "watch.c",
+    "still.c",
+    "words.c",
+    "layout.c",
     "pointers.c",
     "immortal.c",
     "api.c",
 )
-HEADERS = ("cow.h", "prim.h", "immortal.h", "pointers.h", "compat.h", "cow.cdef")
+HEADERS = (
+    "cow.h",
+    "prim.h",
+    "layout.h",
+    "still.h",
+    "words.h",
+    "immortal.h",
+    "pointers.h",
+    "compat.h",
+    "cow.cdef",
+)
 FLAGS = [
     "-std=gnu11",
     "-O2",
@@ -55,7 +68,8 @@ ffi = FFI()
 ffi.cdef((HERE / "cow.cdef").read_text())
 ffi.set_source(
     "cowpreload.native._cow",
-    '#include "cow.h"\n#include "immortal.h"\n',
+    '#include "cow.h"\n#include "immortal.h"\n#include "layout.h"\n'
+    '#include "still.h"\n#include "words.h"\n',
     sources=[relative(name) for name in SOURCES],
     include_dirs=[relative(".")],
     depends=[relative(name) for name in HEADERS],

@@ -10,8 +10,9 @@
  * Sizes are bytes, times are milliseconds of CLOCK_MONOTONIC (one clock for all
  * processes of a machine). A limit of 0 is a limit that is not set.
  * Files: prim.c has the system calls, reading.c parses /proc, verdict.c is the
- * policy, board.c the shared memory, watch.c the thread that joins them. What reads
- * Python's objects is apart: immortal.h.
+ * policy, board.c the shared memory, watch.c the thread that joins them. Apart are what
+ * knows Python's objects (immortal.h, layout.h) and what a report needs (still.h,
+ * words.h).
  */
 #ifndef COW_H
 #define COW_H
@@ -133,7 +134,7 @@ int cow_reading_due(const struct cow_limits *limits, const struct cow_history *h
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_LAYOUT 1u                   /* change with any struct below */
+#define COW_LAYOUT 2u                   /* change with any struct below */
 #define COW_SLOTS 1024                  /* a board's size */
 #define COW_TICKETS 128                 /* the most that may leave at once */
 
@@ -160,8 +161,12 @@ struct cow_slot {        /* two cache lines; its worker writes while it lives */
     uint64_t ready_private;
     uint32_t strikes;
     uint32_t early;
-    uint32_t source; /* enum cow_source */
-    uint32_t reserved[5];
+    uint32_t source;   /* enum cow_source */
+    uint32_t still;    /* enum cow_still: a report and the worker take turns */
+    int32_t still_pid; /* the still copy, while HELD */
+    uint32_t still_us; /* how long the system took to make it; 0: not known yet */
+    uint32_t still_errno;
+    uint32_t reserved;
 } __attribute__((aligned(128)));
 
 /* Why a worker was told to go; outlives the slot's generation until the host's
@@ -179,6 +184,14 @@ struct cow_end {
     uint64_t logged; /* the last sequence that the master logged */
 } __attribute__((aligned(64)));
 
+/* Where a report finds its way in this server's Python; see layout.h. */
+struct cow_python {
+    uint32_t version;   /* PY_VERSION_HEX; 0: not CPython, or not known */
+    uint32_t build;     /* enum cow_build: what changes the layout of objects */
+    uint64_t type_type; /* address of PyType_Type */
+    uint64_t collector; /* address of the main interpreter's collector state */
+};
+
 struct cow_board {
     uint64_t magic;
     uint32_t layout;
@@ -190,6 +203,7 @@ struct cow_board {
     /* Who holds the right to leave, in one word so that one exchange takes it:
      * slot (11 bits), pid (22 bits), the second it was taken (31 bits). */
     uint64_t tickets[COW_TICKETS];
+    struct cow_python python;
     struct cow_slot slot[COW_SLOTS]; /* slot n stands at n - 1 */
     struct cow_end end[COW_SLOTS];
 };
@@ -205,8 +219,8 @@ struct cow_board {
  * same user can open it as /proc/PID/fd/N; nothing is left behind on disk. */
 int cow_board_create(struct cow_board **board, int *fd);
 
-/* Map a board of another process, read-only. */
-int cow_board_open(int fd, struct cow_board **board);
+/* Map a board of another process; to write only to ask for a still copy. */
+int cow_board_open(int fd, int writable, struct cow_board **board);
 int cow_board_close(struct cow_board *board);
 
 /* Note that the slot's fresh worker exceeds the soft limit; 1 for the first one, which

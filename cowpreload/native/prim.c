@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,11 +73,12 @@ int cow_prim_shared(const char *name, size_t size, int *fd, void **address) {
     return 0;
 }
 
-int cow_prim_map(int fd, size_t size, void **address) {
+int cow_prim_map(int fd, size_t size, int writable, void **address) {
     struct stat about;
     if (fstat(fd, &about)) return errno;
     if ((uint64_t)about.st_size < size) return EINVAL;
-    *address = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    *address = mmap(NULL, size, access, MAP_SHARED, fd, 0);
     return *address == MAP_FAILED ? errno : 0;
 }
 
@@ -115,6 +117,42 @@ uint64_t cow_now_ms(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (uint64_t)time.tv_sec * 1000u + (uint64_t)time.tv_nsec / 1000000u;
+}
+
+void cow_prim_nap_us(uint64_t us) {
+    struct timespec nap = {.tv_sec = (time_t)(us / 1000000),
+                           .tv_nsec = (long)(us % 1000000) * 1000};
+    (void)nanosleep(&nap, NULL);
+}
+
+uint64_t cow_prim_now_us(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_nsec / 1000u;
+}
+
+int cow_prim_clone(pid_t *pid) {
+    /* No flags, and no signal at its end: what wait() calls a clone child. */
+    long made = syscall(SYS_clone, 0, 0, 0, 0, 0);
+    *pid = (pid_t)made;
+    return made < 0 ? errno : 0;
+}
+
+int cow_prim_reap(pid_t pid) {
+    int status;
+    pid_t ended = waitpid(pid, &status, WNOHANG | __WCLONE);
+    return ended == pid || (ended < 0 && errno == ECHILD);
+}
+
+int cow_prim_detach(pid_t parent) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent) return 0;
+    /* An open copy of a client's connection would hide its end from the client. */
+    if (syscall(SYS_close_range, 0, ~0u, 0))
+        for (int fd = (int)sysconf(_SC_OPEN_MAX) - 1; fd >= 0; fd--) (void)close(fd);
+    (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    cow_prim_thread_name("cow-still");
+    return 1;
 }
 
 int cow_prim_event(int *fd) {

@@ -19,7 +19,7 @@ int cow_prim_read(int fd, char *buffer, size_t size, size_t *length);
 void cow_prim_close(int fd);
 
 int cow_prim_shared(const char *name, size_t size, int *fd, void **address);
-int cow_prim_map(int fd, size_t size, void **address);
+int cow_prim_map(int fd, size_t size, int writable, void **address);
 int cow_prim_unmap(void *address, size_t size);
 
 /* Whether a process (or its zombie) exists. */
@@ -34,6 +34,19 @@ uint64_t cow_prim_faults(void);
 /* CPU time of the calling thread, nanoseconds. */
 uint64_t cow_prim_thread_cpu_ns(void);
 uint64_t cow_prim_page_size(void);
+
+void cow_prim_nap_us(uint64_t us);
+uint64_t cow_prim_now_us(void);
+
+/* Fork, without the handlers of pthread_atfork (OpenBLAS ends its threads in its own),
+ * and so that no wait() but cow_prim_reap() sees the child and no signal tells of its
+ * end. *pid is 0 in the child, which may only make system calls. */
+int cow_prim_clone(pid_t *pid);
+/* Whether that child has ended; it is reaped then. */
+int cow_prim_reap(pid_t pid);
+/* In that child: end with `parent`, hold none of its files, be readable by the user's
+ * processes. 0 if the parent is gone already. */
+int cow_prim_detach(pid_t parent);
 
 int cow_prim_event(int *fd);
 void cow_prim_event_post(int fd);

@@ -16,6 +16,7 @@
 
 #include "cow.h"
 #include "prim.h"
+#include "still.h"
 
 #define STACK_SIZE (64 * 1024)
 
@@ -168,7 +169,9 @@ static void *run(void *unused) {
             STORE(slot->seen_at_ms, now_ms);
             next_ms = now_ms + watch.limits.interval_ms;
         }
-        (void)cow_prim_event_wait(watch.event, next_ms);
+        cow_still_attend(slot);
+        uint64_t look_ms = cow_now_ms() + COW_STILL_LOOK_MS;
+        (void)cow_prim_event_wait(watch.event, next_ms < look_ms ? next_ms : look_ms);
     }
     return NULL;
 }

@@ -259,11 +259,11 @@ TEST(a_request_to_exit_wakes_the_thread_at_once) {
 TEST(a_board_of_another_layout_is_refused) {
     struct cow_board *other;
     board->layout++;
-    CHECK(cow_board_open(board_fd, &other) == COW_ELAYOUT);
+    CHECK(cow_board_open(board_fd, 0, &other) == COW_ELAYOUT);
     board->layout--;
-    CHECK(cow_board_open(board_fd, &other) == COW_OK);
+    CHECK(cow_board_open(board_fd, 0, &other) == COW_OK);
     CHECK(cow_board_close(other) == COW_OK);
-    CHECK(cow_board_open(0, &other) == COW_ELAYOUT);
+    CHECK(cow_board_open(0, 0, &other) == COW_ELAYOUT);
 }
 
 TEST(every_code_has_a_name) {

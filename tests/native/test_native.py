@@ -28,17 +28,20 @@ def supports(sanitizer: str, directory: Path) -> bool:
     return done.returncode == 0
 
 
+@pytest.mark.parametrize("name", ["test_core", "test_still"])
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
-def test_the_core_is_clean_under_the_sanitizers(tmp_path: Path, sanitizer: str) -> None:
-    """Threads, tickets of many processes, texts cut at every byte."""
+def test_the_core_is_clean_under_the_sanitizers(
+    tmp_path: Path, sanitizer: str, name: str
+) -> None:
+    """Threads, tickets of many processes, texts cut at every byte; still copies."""
     if not supports(sanitizer, tmp_path):
         pytest.skip(f"{compiler()} has no -fsanitize={sanitizer}: install libgcc's")
-    program = tmp_path / "test_core"
+    program = tmp_path / name
     command = [compiler(), "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror"]
     command += [f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer", f"-I{NATIVE}"]
-    command += [str(NATIVE / name) for name in SOURCES]
+    command += [str(NATIVE / source) for source in SOURCES]
     subprocess.run(
-        [*command, str(HERE / "test_core.c"), "-o", str(program), "-pthread"],
+        [*command, str(HERE / f"{name}.c"), "-o", str(program), "-pthread"],
         check=True,
     )
     done = subprocess.run([program], capture_output=True, text=True, timeout=120)

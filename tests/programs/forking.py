@@ -58,6 +58,11 @@ def application(environ, start_response):  # type: ignore[no-untyped-def]
     elif path == "/immortal":
         # An immortal object's count is no count, but a number above this.
         text = str(sys.getrefcount(terminate.__code__.co_consts) > 1 << 29)
+    elif path == "/wait":
+        try:
+            text = f"child {os.waitpid(-1, os.WNOHANG)}"
+        except ChildProcessError:
+            text = "no children"
     elif path == "/comms":
         text = " ".join(p.read_text() for p in Path("/proc/self/task").glob("*/comm"))
     start_response("200 OK", [("Content-Type", "text/plain")])

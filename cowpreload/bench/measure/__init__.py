@@ -9,6 +9,7 @@ JSON object with the interpreter's version, progress to stderr; no process outli
     exit_cost       time and copied pages at a worker's end, fast against normal
     warmup_repeat   how many warm-up requests a path are worth it
     loading_gc      collecting while the application loads, or not
+    why_pause       what a report of `cowpreload why` costs its worker
 
 `common` has what they share, `harness` the process that three of them measure.
 """

@@ -1,0 +1,76 @@
+/*
+ * The still copy of a worker: made on the watching thread when a report asks.
+ *
+ * Takes  a slot's `still` word; see enum cow_still. Gives a child that runs nothing, so
+ *        that its memory is the worker's at one moment.
+ * Must not disturb the worker: no lock, no signal, no file, no fork handler. What the
+ * fork costs the worker is the time in which the system copies its page tables, and one
+ * copied page for each that it writes while the copy lives.
+ */
+#include <unistd.h>
+
+#include "cow.h"
+#include "prim.h"
+#include "still.h"
+
+/* What this thread remembers of its copy between two looks. */
+static struct {
+    pid_t parent;
+    pid_t pid;
+} copy;
+
+int cow_still_move(struct cow_slot *slot, uint32_t from, uint32_t to) {
+    return __atomic_compare_exchange_n(&slot->still, &from, to, 0, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
+/* In the copy. Ends when it is released, forgotten, or when the slot has another
+ * worker, which begins with no copy. */
+static void be_still(struct cow_slot *slot, pid_t parent) {
+    uint64_t until_ms = cow_now_ms() + COW_STILL_HELD_MS;
+    if (!cow_prim_detach(parent)) _exit(0);
+    STORE(slot->still_pid, (int32_t)getpid());
+    (void)cow_still_move(slot, COW_STILL_GO, COW_STILL_HELD);
+    while (LOAD(slot->still) == COW_STILL_HELD && cow_now_ms() < until_ms)
+        cow_prim_nap_us(5000);
+    _exit(0);
+}
+
+static void make(struct cow_slot *slot) {
+    pid_t parent = getpid(), pid;
+    STORE(slot->still_us, 0);
+    STORE(slot->still_pid, 0);
+    uint64_t began_us = cow_prim_now_us();
+    int error = cow_prim_clone(&pid);
+    if (!error && pid == 0) be_still(slot, parent);
+    uint64_t took_us = cow_prim_now_us() - began_us;
+    if (error) {
+        STORE(slot->still_errno, (uint32_t)error);
+        STORE(slot->still, COW_STILL_FAILED);
+        return;
+    }
+    copy.parent = parent;
+    copy.pid = pid;
+    STORE(slot->still_us, took_us ? (uint32_t)took_us : 1);
+}
+
+/* The report reads the page map and says go; one that does not is forgotten. */
+static void attend(struct cow_slot *slot) {
+    uint64_t until_ms = cow_now_ms() + COW_STILL_ATTEND_MS;
+    if (!cow_still_move(slot, COW_STILL_WANTED, COW_STILL_ATTENDING)) return;
+    while (LOAD(slot->still) == COW_STILL_ATTENDING && cow_now_ms() < until_ms)
+        cow_prim_nap_us(200);
+    if (LOAD(slot->still) == COW_STILL_GO)
+        make(slot);
+    else if (!cow_still_move(slot, COW_STILL_ATTENDING, COW_STILL_NONE))
+        make(slot); /* it said so in the last moment */
+}
+
+void cow_still_attend(struct cow_slot *slot) {
+    if (copy.pid && copy.parent != getpid()) copy.pid = 0; /* of a forking parent */
+    if (copy.pid && cow_prim_reap(copy.pid)) {
+        copy.pid = 0;
+        STORE(slot->still, COW_STILL_NONE);
+    }
+    if (!copy.pid) attend(slot);
+}

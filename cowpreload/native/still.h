@@ -1,0 +1,37 @@
+/*
+ * A still copy of a worker, which a report can read in peace.
+ *
+ * Takes  the `still` word of a slot, by which the report and the watching thread take
+ *        turns. Gives a child of the worker that runs nothing.
+ */
+#ifndef COW_STILL_H
+#define COW_STILL_H
+
+#include "cow.h"
+
+/* The watching thread makes it, as a fork that runs nothing and that no wait() of the
+ * application's sees. The report moves a slot from NONE to WANTED, from ATTENDING to
+ * GO (it has read the page map meanwhile: the fork makes every page shared again), and
+ * from HELD to RELEASED. */
+enum cow_still {
+    COW_STILL_NONE = 0,
+    COW_STILL_WANTED = 1,
+    COW_STILL_ATTENDING = 2,
+    COW_STILL_GO = 3,
+    COW_STILL_HELD = 4,
+    COW_STILL_FAILED = 5, /* still_errno says why */
+    COW_STILL_RELEASED = 6,
+};
+
+/* How long the watching thread attends; how long a copy that nobody releases lives. */
+#define COW_STILL_ATTEND_MS 3000u
+#define COW_STILL_HELD_MS 120000u
+/* The watching thread looks for a report at least this often. */
+#define COW_STILL_LOOK_MS 1000u
+
+/* Called by the watching thread at each of its looks. */
+void cow_still_attend(struct cow_slot *slot);
+/* Move the slot from one state to another; 0 if it was not in the first. */
+int cow_still_move(struct cow_slot *slot, uint32_t from, uint32_t to);
+
+#endif

@@ -1,0 +1,161 @@
+"""What to do about it: advice that follows from a finding. Pure.
+
+Takes a Sharing, gives sentences with the figure first. A cause is worth a sentence if
+it holds a twentieth of the private memory, or a MiB of it and a hundredth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cowpreload.causes import SAME, Cause, How, Row, Sharing
+from cowpreload.units import MIB
+
+_SMALL = 4 * MIB  # below this a worker has little to give back
+_IMMORTAL = (3, 12)
+
+
+def advise(sharing: Sharing) -> tuple[str, ...]:
+    """One sentence for each cause worth it, largest first; at least one sentence."""
+    found = [
+        f"{_size(row, sharing)} {_ADVICE[row.cause](row, sharing)}"
+        for row in sharing.rows
+        if _worth(row, sharing)
+    ]
+    if sharing.how is How.MAPS:
+        return (
+            "What changed was not read: only the page maps were; see the notes above.",
+        )
+    if sharing.private < _SMALL:
+        found.append(
+            f"{sharing.private / MIB:.1f} MiB in all: there is little to gain here."
+        )
+    return tuple(found)
+
+
+def _worth(row: Row, sharing: Sharing) -> bool:
+    part = row.pages / sharing.pages
+    return part >= 0.05 or (part >= 0.01 and row.pages * sharing.page_size >= MIB)
+
+
+def _size(row: Row, sharing: Sharing) -> str:
+    return f"{row.pages * sharing.page_size / MIB:.1f} MiB"
+
+
+def _version(sharing: Sharing) -> tuple[int, ...]:
+    return tuple(int(part) for part in sharing.version.split(".")[:2])
+
+
+def _top(row: Row, count: int = 1) -> str:
+    """The first examples; of those that say only what was written back, what it was."""
+    named = [each.text for each in row.examples if not each.text.startswith(SAME)]
+    back = [each.text.removeprefix(f"{SAME}: ") for each in row.examples]
+    return ", ".join((named or back)[:count])
+
+
+def _refcount(row: Row, sharing: Sharing) -> str:
+    if _version(sharing) < _IMMORTAL:
+        return (
+            f"by reference counts: CPython {'.'.join(sharing.version.split('.')[:2])} "
+            "writes one whenever an object is read and cannot avoid it; 3.12 and newer "
+            "can (cow-immortal)."
+        )
+    return (
+        f"by reference counts, most of {_top(row)}: cow-immortal = on keeps them out "
+        "of the inherited heap; where it is on, these objects were kept mortal or made "
+        "after the freeze."
+    )
+
+
+def _collector(row: Row, sharing: Sharing) -> str:
+    if sharing.frozen:
+        return (
+            "by collector headers although the heap is frozen: objects that are made "
+            "and freed are linked between inherited ones; warm up more, so that these "
+            "are there before the fork."
+        )
+    return (
+        f"by the collector, {sharing.collections} full collections since the fork: "
+        "freeze the heap before it (cow-freeze = on, or gc.freeze())."
+    )
+
+
+def _specialization(row: Row, sharing: Sharing) -> str:
+    return (
+        f"by code specialization in {row.names} functions: add the paths that run them "
+        f"to cow-warmup. First: {_top(row, 3)}."
+    )
+
+
+def _hash(row: Row, sharing: Sharing) -> str:
+    return (
+        f"by hashes that were asked for the first time ({_top(row)}): add the paths "
+        "that do it to cow-warmup, or make the heap immortal, which fills them."
+    )
+
+
+def _storage(row: Row, sharing: Sharing) -> str:
+    return (
+        f"by items put into inherited containers, most in {_top(row)}: fill caches "
+        "before the fork (cow-warmup), keep what a request makes out of them."
+    )
+
+
+def _attributes(row: Row, sharing: Sharing) -> str:
+    return (
+        f"by attributes set on inherited objects, most of {_top(row)}: keep what a "
+        "request sets in objects of its own."
+    )
+
+
+def _allocator(row: Row, sharing: Sharing) -> str:
+    return (
+        "by new objects in free slots between inherited ones: less where less is freed "
+        "right before the fork; warm-up requests bring their own slots."
+    )
+
+
+def _interpreter(row: Row, sharing: Sharing) -> str:
+    return f"by the interpreter's own state, most of it {_top(row)}: cow-warmup helps."
+
+
+def _library(row: Row, sharing: Sharing) -> str:
+    return (
+        f"by C code, most of it {_top(row)}: use the library once before the fork, so "
+        "that its tables are filled; what it keeps for each process stays private."
+    )
+
+
+def _stack(row: Row, sharing: Sharing) -> str:
+    return "by stacks: fewer threads need less."
+
+
+def _new(row: Row, sharing: Sharing) -> str:
+    return (
+        f"are new since the fork, most of it {_top(row)}: the worker's own. If it "
+        "grows, cow-max-private recycles the worker."
+    )
+
+
+def _unexplained(row: Row, sharing: Sharing) -> str:
+    return (
+        f"are not explained{' (' + _top(row) + ')' if row.examples else ''}: the "
+        "master's bytes are the same and nothing there is counted, or nothing points "
+        "at the memory."
+    )
+
+
+_ADVICE: dict[Cause, Callable[[Row, Sharing], str]] = {
+    Cause.REFCOUNT: _refcount,
+    Cause.COLLECTOR: _collector,
+    Cause.HASH: _hash,
+    Cause.SPECIALIZATION: _specialization,
+    Cause.STORAGE: _storage,
+    Cause.ATTRIBUTES: _attributes,
+    Cause.ALLOCATOR: _allocator,
+    Cause.INTERPRETER: _interpreter,
+    Cause.LIBRARY: _library,
+    Cause.STACK: _stack,
+    Cause.NEW: _new,
+    Cause.UNEXPLAINED: _unexplained,
+}

@@ -1,0 +1,255 @@
+"""What was written on one private page: the worker's bytes against the master's.
+
+Takes both processes' memory, heap and objects; gives Evidence. What cannot be named
+without knowing who points at it (storage of containers, memory of C) is left as Plain
+for `owners`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cowpreload._core import ffi, lib
+from cowpreload.causes import SAME, Cause
+from cowpreload.why.fields import cause_of, is_container
+from cowpreload.why.heap import Block, Heap, Place
+from cowpreload.why.layout import Layout
+from cowpreload.why.objects import UNICODE, Kind, Objects
+from cowpreload.why.process import PAGE, Memory
+
+KEYS = "keys of dicts"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A changed block that is no object: whose it is decides the cause."""
+
+    start: int
+    offsets: tuple[int, ...]  # bytes from its start
+    static: bool  # in a file's data, not on the heap
+
+
+@dataclass
+class Evidence:
+    """All that speaks for a cause on one page."""
+
+    page: int
+    found: Counter[tuple[Cause, str]] = field(default_factory=Counter)
+    plain: list[Plain] = field(default_factory=list)
+    containers: Counter[int] = field(default_factory=Counter)  # whose storage changed
+
+    def add(self, cause: Cause, label: str, count: int = 1) -> None:
+        self.found[cause, label] += count
+
+
+class Process:
+    """One side of the comparison."""
+
+    def __init__(self, memory: Memory, heap: Heap, objects: Objects) -> None:
+        self.memory, self.heap, self.objects = memory, heap, objects
+
+
+class Changes:
+    """Compares pages of a worker with those of its master.
+
+    Args:
+        collected: full collections ran in the worker over a heap that is not frozen.
+    """
+
+    def __init__(
+        self, ours: Process, theirs: Process, layout: Layout, collected: bool
+    ) -> None:
+        self._ours, self._theirs = ours, theirs
+        self._layout, self._collected = layout, collected
+        self._out = ffi.new("uint16_t[]", PAGE // 8)
+
+    def page(self, address: int) -> Evidence:
+        """Compare one page that both processes have."""
+        evidence = Evidence(address)
+        mine = self._ours.memory.page(address)
+        count = lib.cow_words_changed(
+            ffi.from_buffer("uint64_t[]", mine),
+            ffi.from_buffer("uint64_t[]", self._theirs.memory.page(address)),
+            PAGE // 8,
+            self._out,
+        )
+        place = self._ours.heap.place(address)
+        if count == 0:
+            self._unchanged(evidence, place)
+        elif place is None:
+            self._outside(evidence, ffi.unpack(self._out, count))
+        else:
+            self._on_heap(evidence, place, ffi.unpack(self._out, count))
+        return evidence
+
+    def _on_heap(
+        self, evidence: Evidence, place: Place, changed: Sequence[int]
+    ) -> None:
+        before = self._theirs.heap.place(evidence.page)
+        block: Block | None = None
+        offsets: list[int] = []
+        for word in changed:
+            at = evidence.page + word * 8
+            if block is not None and at < block.start + block.size:
+                offsets.append(at - block.start)
+                continue
+            if block is not None:
+                self._block(evidence, block, before, offsets)
+            block = place.block(at)
+            if block is None:
+                evidence.add(Cause.ALLOCATOR, "headers of pools and chunks")
+            offsets = [at - block.start] if block else []
+        if block is not None:
+            self._block(evidence, block, before, offsets)
+
+    def _block(
+        self,
+        evidence: Evidence,
+        block: Block,
+        before: Place | None,
+        offsets: list[int],
+    ) -> None:
+        then = before.block(block.start) if before else None
+        was_used = bool(
+            then and then.used and then.start == block.start and then.size == block.size
+        )
+        if not block.used:
+            label = "freed" if was_used else "free: used for a while"
+            evidence.add(Cause.ALLOCATOR, f"slots {label}")
+            return
+        found = self._ours.objects.in_block(block.start, block.size)
+        if found is None:
+            if not was_used or self._theirs.objects.in_block(block.start, block.size):
+                evidence.add(Cause.ALLOCATOR, "slots filled: memory of no object")
+            else:
+                evidence.plain.append(Plain(block.start, tuple(offsets), False))
+            return
+        address, kind = found
+        if not was_used or not self._same(address, kind):
+            evidence.add(Cause.ALLOCATOR, f"slots filled: {kind.label}")
+            return
+        self._object(evidence, address, kind, offsets, address - block.start)
+
+    def _same(self, address: int, kind: Kind) -> bool:
+        """Whether the master has an object of that type there, alive."""
+        memory = self._theirs.memory
+        return memory.word(
+            address + 8
+        ) == kind.address and self._theirs.objects.counted(address)
+
+    def _object(
+        self,
+        evidence: Evidence,
+        address: int,
+        kind: Kind,
+        offsets: list[int],
+        head: int,
+    ) -> None:
+        causes = {
+            None
+            if cause is Cause.HASH and self._is_text(address, kind, offset)
+            else cause
+            for offset, cause in (
+                (offset - head, cause_of(kind, offset - head, self._layout))
+                for offset in offsets
+            )
+        }
+        if None in causes:
+            evidence.add(Cause.ALLOCATOR, f"slots filled: {kind.label}")
+            return
+        for cause in causes:
+            assert cause is not None
+            evidence.add(cause, self._label(cause, address, kind))
+            if cause is Cause.STORAGE and is_container(kind):
+                evidence.containers[address] += 1
+
+    def _is_text(self, address: int, kind: Kind, offset: int) -> bool:
+        """Whether that offset of a str is text and not its UTF-8 pointer."""
+        if not kind.flags & UNICODE or offset < self._layout.str_ascii_data:
+            return False
+        state = self._ours.memory.word(address + self._layout.str_state)
+        return bool(state >> 6 & 1)
+
+    def _label(self, cause: Cause, address: int, kind: Kind) -> str:
+        if cause is Cause.SPECIALIZATION:
+            code = address
+            if kind.label == "function":
+                code = self._ours.memory.word(address + self._layout.function_code)
+            if kind.label in ("function", "code"):
+                return self._ours.objects.function_name(code)
+        if cause is Cause.INTERPRETER:
+            return "types' caches" if not kind.flags & UNICODE else "interned strings"
+        return kind.label
+
+    def _outside(self, evidence: Evidence, changed: Sequence[int]) -> None:
+        """A page of a file's data: counts of static objects, else the file's own."""
+        for word in changed:
+            at = evidence.page + word * 8
+            kind = self._ours.objects.at(at)
+            if kind is not None and self._same(at, kind):
+                evidence.add(Cause.REFCOUNT, kind.label)
+            else:
+                evidence.plain.append(Plain(at, (0,), True))
+
+    def _unchanged(self, evidence: Evidence, place: Place | None) -> None:
+        """A page with the master's bytes: something was written and written back.
+
+        What can do that, the most certain first: a full collection writes to every
+        container that is not frozen; counts go up and down again. Where all objects
+        are immortal there remain the counts of dict keys, which nobody can make
+        immortal, and the counters in code, which return to where they began. (Such
+        pages of a worker were read again and again under load: what moved were the
+        first word of keys and the inline caches of code.)
+        A page with none of these is not explained: its other owners may have gone.
+        """
+        objects = self._ours.objects
+        counted: Counter[str] = Counter()
+        collected: Counter[str] = Counter()
+        code = 0
+        for address, kind in self._objects_on(evidence.page, place):
+            if objects.mortal(address):
+                counted[kind.label] += 1
+            if self._collected and kind.header and self._tracked(address):
+                collected[kind.label] += 1
+            code += kind.label == "code"
+        for cause, found in (
+            (Cause.COLLECTOR, collected),
+            (Cause.REFCOUNT, counted),
+        ):
+            if found:
+                evidence.add(cause, f"{SAME}: {found.most_common(1)[0][0]}")
+                return
+        if place is None:
+            evidence.plain.append(Plain(evidence.page, (0,), True))
+            return
+        keys = sum(
+            objects.are_keys(each.start, each.size)
+            for each in place.blocks(evidence.page)
+            if each.used and each.start >= evidence.page
+        )
+        if keys:
+            evidence.add(Cause.REFCOUNT, f"{SAME}: {KEYS}", keys)
+        if code:
+            evidence.add(Cause.SPECIALIZATION, f"{SAME}: code", code)
+        if not keys and not code:
+            evidence.add(Cause.UNEXPLAINED, "the master's bytes, nothing counted there")
+
+    def _tracked(self, address: int) -> bool:
+        """Whether the collector knows a container: dicts of strings it leaves out."""
+        return self._ours.memory.word(address - 16) != 0
+
+    def _objects_on(self, page: int, place: Place | None) -> list[tuple[int, Kind]]:
+        objects = self._ours.objects
+        if place is not None:
+            found = (
+                objects.in_block(each.start, each.size)
+                for each in place.blocks(page)
+                if each.used
+            )
+            return [
+                each for each in found if each and page <= each[0] - each[1].header + 40
+            ]
+        found_at = ((at, objects.at(at)) for at in range(page, page + PAGE - 8, 8))
+        return [(at, kind) for at, kind in found_at if kind is not None]

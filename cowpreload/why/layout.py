@@ -1,0 +1,85 @@
+"""Where the fields of CPython's objects are, and where this server's Python is.
+
+Offsets come from the compiler (native/layout.c), so that they hold for the version and
+build that this interpreter is, and for no other: `fits` says whether another process's
+Python is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cowpreload._core import ffi, lib
+
+
+@dataclass(frozen=True)
+class Python:
+    """An interpreter in a process: version and addresses."""
+
+    version: int
+    build: int
+    type_type: int
+    collector: int
+
+    @property
+    def text(self) -> str:
+        """The version as people write it: 3.13.0; empty if there is none."""
+        if not self.version:
+            return ""
+        return (
+            f"{self.version >> 24}.{self.version >> 16 & 255}.{self.version >> 8 & 255}"
+        )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Offsets in bytes; see native/layout.h."""
+
+    type_name: int
+    type_flags: int
+    type_dict: int
+    str_length: int
+    str_hash: int
+    str_state: int
+    str_ascii_data: int
+    str_other_data: int
+    bytes_hash: int
+    set_hash: int
+    dict_keys: int
+    dict_values: int
+    code_adaptive: int
+    code_name: int
+    code_filename: int
+    function_code: int
+    keys_kind: int
+    keys_log2_index_bytes: int
+    keys_entries: int
+    keys_indices: int
+    frozen_head: int
+    collections: int
+    immortal: bool  # a negative lower half of a count is never written
+
+
+def own() -> tuple[Layout, Python] | None:
+    """Of this interpreter; None where objects are not known (not CPython 3.11-3.13)."""
+    raw = ffi.new("struct cow_layout *")
+    if lib.cow_layout(raw) != lib.COW_OK:
+        return None
+    names = [name for name, _ in ffi.typeof("struct cow_layout").fields]
+    given = {name: int(getattr(raw, name)) for name in names if name != "python"}
+    python = python_of(raw.python)
+    return Layout(**given, immortal=python.version >= 0x030C0000), python
+
+
+def python_of(raw: object) -> Python:
+    """The record of a struct cow_python."""
+    return Python(*(int(getattr(raw, name)) for name in Python.__dataclass_fields__))
+
+
+def fits(ours: Python, theirs: Python) -> bool:
+    """Whether our offsets are right for `theirs`.
+
+    Structures do not change within a minor version; the collector's are internal, and
+    did not change within 3.11, 3.12 and 3.13.
+    """
+    return ours.version >> 16 == theirs.version >> 16 and ours.build == theirs.build

@@ -1,0 +1,183 @@
+"""What an address of another process holds: types, objects, names.
+
+Takes a Memory and a Layout. Believes nothing that it reads: an object is one if its
+type is a type, up to `type` itself, and if its count can be a count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from cowpreload.why.layout import Layout
+from cowpreload.why.process import BLOCK, Memory
+
+# Bits of tp_flags; the same in all versions that Layout knows.
+PREHEADER, HEAP_TYPE, HAVE_GC = 3 << 3, 1 << 9, 1 << 14
+LIST, TUPLE, BYTES, UNICODE, DICT, TYPE = (
+    1 << 25,
+    1 << 26,
+    1 << 27,
+    1 << 28,
+    1 << 29,
+    1 << 31,
+)
+_USER = 1 << 47  # addresses of a process are below
+_COUNTS = 1 << 40  # counts too, immortal ones included
+_SHOWN = 60
+_SHARED_KEYS = 30
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type: what its objects look like.
+
+    Attributes:
+        header: bytes before an object: the collector's header, the managed dict.
+    """
+
+    address: int
+    name: str
+    module: str
+    flags: int
+    header: int
+
+    @property
+    def label(self) -> str:
+        """`module.name`, or the bare name of a builtin."""
+        return self.name if self.module == "builtins" else f"{self.module}.{self.name}"
+
+
+class Objects:
+    """The objects of one process."""
+
+    def __init__(self, memory: Memory, layout: Layout, type_type: int) -> None:
+        self.memory, self.layout = memory, layout
+        self._type_type = type_type
+        self._kinds: dict[int, Kind | None] = {}
+        self.text = lru_cache(4096)(self._text)
+
+    def kind(self, address: int) -> Kind | None:
+        """The type at `address`, if there is one."""
+        if not 4096 <= address < _USER or address & 7:
+            return None
+        try:
+            return self._kinds[address]
+        except KeyError:
+            self._kinds[address] = None  # a chain of types that never ends is none
+            found = self._kinds[address] = self._read_kind(address)
+            return found
+
+    def _read_kind(self, address: int) -> Kind | None:
+        memory, layout = self.memory, self.layout
+        meta = memory.word(address + 8)
+        if not 0 < memory.word(address) < _COUNTS:
+            return None
+        if address != self._type_type and meta != self._type_type:
+            of_type = self.kind(meta)
+            if of_type is None or not of_type.flags & TYPE:
+                return None
+        flags = memory.word(address + layout.type_flags)
+        name = memory.text(memory.word(address + layout.type_name))
+        module, _, bare = name.rpartition(".")
+        if flags & HEAP_TYPE:
+            module, bare = self._module(address) or module, bare or name
+        header = (16 if flags & HAVE_GC else 0) + (16 if flags & PREHEADER else 0)
+        return Kind(address, bare, module or "builtins", flags, header)
+
+    def _module(self, type_address: int) -> str:
+        names = self.memory.word(type_address + self.layout.type_dict)
+        if not 4096 <= names < _USER:
+            return ""
+        for key, value, _at in self.entries(self.keys_of(names)):
+            if self.text(key) == "__module__":
+                return self.text(value)
+        return ""
+
+    def counted(self, address: int) -> bool:
+        """Whether the word at `address` can be the count of a living object."""
+        return 0 < self.memory.word(address) < _COUNTS
+
+    def mortal(self, address: int) -> bool:
+        """Whether reading the object at `address` writes its count."""
+        return not (self.layout.immortal and self.memory.word(address) & 0x80000000)
+
+    def in_block(self, start: int, size: int) -> tuple[int, Kind] | None:
+        """The object, and its type, that an allocation of `size` bytes begins with."""
+        view, at = self.memory.words(start), (start & (BLOCK - 1)) >> 3
+        if at + 6 > len(view):  # it goes on in the next piece
+            view = memoryview(self.memory.read(start, 48)).cast("Q")
+            at = 0
+        kinds = self._kinds
+        for header, word in ((0, view[at + 1]), (16, view[at + 3]), (32, view[at + 5])):
+            if header + 16 > size:
+                break
+            kind = kinds[word] if word in kinds else self.kind(word)
+            if kind and kind.header == header and 0 < view[at + header // 8] < _COUNTS:
+                return start + header, kind
+        return None
+
+    def at(self, address: int) -> Kind | None:
+        """The type of the object at `address`, if there is an object."""
+        if not 4096 <= address < _USER or address & 7:
+            return None
+        kind = self.kind(self.memory.word(address + 8))
+        return kind if kind and self.counted(address) else None
+
+    def _text(self, address: int) -> str:
+        """The str at `address`, cut; empty if there is none."""
+        kind = self.at(address)
+        if kind is None or not kind.flags & UNICODE:
+            return ""
+        layout, memory = self.layout, self.memory
+        state = memory.word(address + layout.str_state)
+        if not state >> 5 & 1:  # not compact
+            return ""
+        width = state >> 2 & 7
+        start = layout.str_ascii_data if state >> 6 & 1 else layout.str_other_data
+        length = min(memory.word(address + layout.str_length), _SHOWN * 4)
+        coding = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}.get(width, "latin-1")
+        return memory.read(address + start, length * width).decode(coding, "replace")
+
+    def keys_of(self, dict_address: int) -> int:
+        """The address of a dict's keys."""
+        return self.memory.word(dict_address + self.layout.dict_keys)
+
+    def entries(self, keys: int, most: int = 4096) -> Iterator[tuple[int, int, int]]:
+        """(key, value, address of the value's word) of a dict's keys."""
+        if not 4096 <= keys < _USER or keys & 7:
+            return
+        layout, memory = self.layout, self.memory
+        head = memory.read(keys + layout.keys_log2_index_bytes, 2)
+        log2, general = head[0], head[1] == 0
+        count = min(memory.word(keys + layout.keys_entries), most)
+        if log2 > 32:
+            return
+        at = keys + layout.keys_indices + (1 << log2)
+        size = 24 if general else 16
+        for entry in range(at + size - 16, at + size - 16 + count * size, size):
+            yield memory.word(entry), memory.word(entry + 8), entry + 8
+
+    def are_keys(self, start: int, size: int) -> bool:
+        """Whether a block of plain memory is the keys of a dict or of a class.
+
+        The room that is left and the entries make up two thirds of the table's size,
+        or 30, the most for attributes (Objects/dictobject.c).
+        """
+        layout, memory = self.layout, self.memory
+        if size < layout.keys_indices + 8 or not self.counted(start):
+            return False
+        head = memory.word(start + 8)
+        log2, log2_bytes, kind = head & 255, head >> 8 & 255, head >> 16 & 255
+        if not 3 <= log2 <= 40 or not log2 <= log2_bytes <= log2 + 3 or kind > 2:
+            return False
+        room = memory.word(start + 16) + memory.word(start + layout.keys_entries)
+        return room in ((2 << log2) // 3, _SHARED_KEYS)
+
+    def function_name(self, code: int) -> str:
+        """`name (file)` of a code object."""
+        name = self.text(self.memory.word(code + self.layout.code_name))
+        path = self.text(self.memory.word(code + self.layout.code_filename))
+        parts = path.replace(".py", "").split("/")
+        return f"{name} ({'/'.join(parts[-2:])}.py)" if path else name

@@ -1,0 +1,82 @@
+"""Ask a worker of ours for a still copy: a fork that runs nothing and can be read.
+
+The worker's watching thread looks for the request once a second and makes the copy
+between two looks, so that a worker that is busy or hangs can take part, and no request
+waits for Python. Every step has a deadline; a worker that does not answer is read live.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from cowpreload._core import lib
+from cowpreload.board import Board
+
+ANSWER = 5.0  # seconds that a worker has for each step
+_STEP = 0.001
+_HELD: int = lib.COW_STILL_HELD
+_FAILED: int = lib.COW_STILL_FAILED
+
+
+class Still:
+    """A still copy of the worker in one slot, until the block ends.
+
+    Attributes:
+        pid: of the copy; 0 if there is none.
+        pause: seconds that the system took to make it.
+        why_not: why there is none.
+    """
+
+    def __init__(self, board: Board, slot: int, before: Callable[[], None]) -> None:
+        self._row: Any = board.raw.slot + slot - 1
+        self._before = before
+        self.pid, self.pause, self.why_not = 0, 0.0, ""
+
+    def __enter__(self) -> Still:
+        row = self._row
+        # The worker notices within a second that the copy before was released.
+        self._wait(lambda: row.still != lib.COW_STILL_RELEASED)
+        if not lib.cow_still_move(row, lib.COW_STILL_NONE, lib.COW_STILL_WANTED):
+            self.why_not = "another report of this worker is under way"
+        elif not self._wait(lambda: row.still == lib.COW_STILL_ATTENDING):
+            lib.cow_still_move(row, lib.COW_STILL_WANTED, lib.COW_STILL_NONE)
+            self.why_not = "its watching thread did not answer"
+        else:
+            # The page map, at the last moment: a fork makes every page shared again.
+            self._before()
+            self._make()
+        return self
+
+    def _make(self) -> None:
+        row = self._row
+        if not lib.cow_still_move(row, lib.COW_STILL_ATTENDING, lib.COW_STILL_GO):
+            self.why_not = "the page map took too long to read"
+        elif not self._wait(
+            lambda: row.still == _FAILED or (row.still == _HELD and row.still_us)
+        ):
+            self.why_not = "its watching thread did not make it"
+        elif row.still == _HELD:
+            self.pid, self.pause = row.still_pid, row.still_us / 1e6
+        else:
+            self.why_not = f"no copy was made ({os.strerror(row.still_errno)})"
+            lib.cow_still_move(row, _FAILED, lib.COW_STILL_NONE)
+
+    def _wait(self, condition: Callable[[], object]) -> bool:
+        deadline = time.monotonic() + ANSWER
+        while time.monotonic() < deadline:
+            if condition():
+                return True
+            time.sleep(_STEP)
+        return False
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        lib.cow_still_move(self._row, _HELD, lib.COW_STILL_RELEASED)

@@ -1,0 +1,229 @@
+"""`cowpreload why` on real servers: the worker serves on, and the report is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import SITE, Servers, ready, run
+
+from cowpreload._core import take_reading
+from cowpreload.bench.client import Load
+from cowpreload.bench.demo import WARMUP, paths
+from cowpreload.bench.server import Server, alive, wait_until
+from cowpreload.board import open_board
+from cowpreload.causes import Cause, How, Sharing
+from cowpreload.errors import WhyError
+from cowpreload.why import layout
+from cowpreload.why.examine import examine
+
+HOSTS = ["sync", "threaded", "uwsgi"]
+
+pytestmark = pytest.mark.skipif(
+    layout.own() is None, reason="this Python's objects are not known: 3.11 to 3.13 are"
+)
+
+
+def why(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return run("-m", "cowpreload", "why", *arguments)
+
+
+def copies(pid: int) -> list[int]:
+    """Still copies of a worker, zombies too."""
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += [int(each) for each in path.read_text().split()]
+    return found
+
+
+def check_whole(found: Sharing) -> None:
+    assert found.how is How.STILL, found.notes
+    assert 0 < found.pause < 5
+    assert found.frozen
+    assert found.pages == sum(row.pages for row in found.rows) > 0
+    # The worker runs on between the page map and smaps_rollup.
+    assert abs(found.private - found.kernel_private) <= 64 * found.page_size
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_worker_serves_on_while_its_copy_is_read(servers: Servers, host: str) -> None:
+    """No answer is lost, the copy is gone afterwards, and can be made again."""
+    server = ready(servers.on(host, environ={"HEAP_MB": "30"}), workers=2)
+    load = Load(server.port, ["/sum?n=20000"], concurrency=2).start()
+    worker = server.workers()[0]
+    try:
+        for _ in range(2):
+            check_whole(examine(worker))
+            wait_until(lambda: not copies(worker), 10, "the copy to be gone")
+    finally:
+        report = load.stop()
+    assert (report.wrong, report.failed) == (0, 0), report.errors
+    assert report.right > 0
+    assert alive(worker)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_worker_that_hangs_takes_part(servers: Servers, host: str) -> None:
+    """The copy needs the watching thread alone, not Python."""
+    server = ready(servers.on(host, workers=1), workers=1)
+
+    def ask() -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            server.get("/hang?s=60&mb=8", 90)
+
+    hang = threading.Thread(target=ask)
+    hang.start()
+    worker = server.workers()[0]
+    grown = 6 << 20
+    wait_until(lambda: take_reading(worker).private > grown, 20, "the request")
+    found = examine(worker)
+    os.kill(worker, signal.SIGKILL)
+    hang.join()
+    check_whole(found)
+    assert found.row(Cause.NEW).pages * found.page_size > grown
+
+
+def test_a_stopped_worker_is_read_live(servers: Servers) -> None:
+    """It cannot answer; the report says so, and is whole all the same."""
+    server = ready(servers.on("sync", workers=1), workers=1)
+    worker = server.workers()[0]
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        found = examine(worker)
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    assert found.how is How.LIVE
+    assert "did not answer" in found.notes[0]
+    assert abs(found.private - found.kernel_private) <= 64 * found.page_size
+    # It does not act on the request that was withdrawn.
+    wait_until(lambda: open_board(worker).raw.slot[0].still == 0, 5, "an idle slot")
+    assert not copies(worker)
+    check_whole(examine(worker))
+
+
+def test_a_copy_ends_with_its_worker(servers: Servers) -> None:
+    from cowpreload.why.still import Still
+
+    server = ready(servers.on("sync", workers=1), workers=1)
+    worker = server.workers()[0]
+    with Still(open_board(worker, writable=True), 1, lambda: None) as still:
+        assert still.pid
+        assert alive(still.pid)
+        assert Path(f"/proc/{still.pid}/comm").read_text() == "cow-still\n"
+        assert not list(Path(f"/proc/{still.pid}/fd").iterdir())
+        with Still(open_board(worker, writable=True), 1, lambda: None) as second:
+            assert "another report" in second.why_not
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: not alive(still.pid), 10, "the copy to end")
+
+
+def test_a_copy_that_is_not_released_is_forgotten_by_a_new_worker(
+    servers: Servers,
+) -> None:
+    """A report that was killed leaves the slot as it is; its next worker is free."""
+    server = ready(servers.on("sync", workers=1), workers=1)
+    worker = server.workers()[0]
+    board = open_board(worker, writable=True)
+    board.raw.slot[0].still = 1
+    wait_until(lambda: board.raw.slot[0].still == 0, 10, "the request to be forgotten")
+    board.raw.slot[0].still = 4
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: server.workers() not in ([worker], []), 20, "a new worker")
+    ready(server)
+    check_whole(examine(server.workers()[0]))
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_the_applications_own_wait_does_not_see_the_copy(
+    servers: Servers, host: str
+) -> None:
+    from cowpreload.why.still import Still
+
+    server = ready(servers.on(host, workers=1, app="forking"), workers=1)
+    worker = server.workers()[0]
+    with Still(open_board(worker, writable=True), 1, lambda: None) as still:
+        assert still.pid in copies(worker)
+        assert server.get("/wait")[1] == b"no children"
+
+
+def test_a_master_and_a_stranger_are_refused(servers: Servers) -> None:
+    server = ready(servers.on("sync", workers=1), workers=1)
+    with pytest.raises(WhyError, match="is the master"):
+        examine(server.pid)
+    with pytest.raises(WhyError, match="no such process"):
+        examine(2**22 - 1)
+    done = why("--pid", str(2**22 - 1))
+    assert done.returncode == 1
+    assert done.stderr.startswith("cowpreload: pid=4194303: ")
+
+
+def test_another_program_gets_what_page_maps_say() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            found = examine(process.pid)
+        finally:
+            process.kill()
+    assert found.how is How.MAPS
+    assert found.private == found.kernel_private > 0
+    assert len(found.notes) == 2
+
+
+def test_gunicorn_without_us_can_be_examined(servers: Servers) -> None:
+    """Before and after: the report does not need our worker class."""
+    server = servers.gunicorn("--preload", "--workers", "1").wait_serving()
+    found = examine(server.workers()[0])
+    assert found.how is How.LIVE
+    assert not found.frozen
+    assert found.share(Cause.UNEXPLAINED) < 0.05
+
+
+def test_the_command_prints_a_table_json_and_a_picture(
+    servers: Servers, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    server = ready(servers.on("sync"), workers=2)
+    picture = tmp_path / "why.png"
+    done = why("--pid", str(server.pid), "--slot", "2", "--png", str(picture))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith(f"Worker {open_board(server.pid).view(2).pid} of master")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    done = why("--pid", str(server.workers()[0]), "--json", "--live")
+    figures = json.loads(done.stdout)
+    assert figures["how"] == "live"
+    assert figures["pid"] == server.workers()[0]
+    assert sum(each["bytes"] for each in figures["rows"]) == figures["private"]
+
+
+def serve_site(server: Server, requests: int) -> None:
+    server.wait_serving(workers=2)
+    load = Load(server.port, paths(server, requests), requests=requests)
+    report = load.start().finish()
+    assert (report.wrong, report.failed) == (0, 0), report.errors
+
+
+@pytest.mark.parametrize("host", ["gunicorn", "uwsgi"])
+def test_the_example_site_is_explained(servers: Servers, host: str) -> None:
+    """Less than a twentieth of its private memory stays unexplained."""
+    environ = {"SHOP_DB": str(servers.database({}))}
+    if host == "uwsgi":
+        ini = {"processes": "2", "cow-warmup": WARMUP}
+        server = servers.uwsgi(ini, app="shop.wsgi", directory=SITE, environ=environ)
+    else:
+        flags = ["--config", "gunicorn.conf.py", "--workers", "2"]
+        server = servers.gunicorn(
+            *flags, app="shop.wsgi", directory=SITE, environ=environ
+        )
+    serve_site(server, 200)
+    found = examine(server.workers()[0])
+    check_whole(found)
+    assert found.share(Cause.UNEXPLAINED) < 0.05
+    assert found.row(Cause.SPECIALIZATION).names > 100
