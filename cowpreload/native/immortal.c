@@ -18,10 +18,16 @@ const char *cow_immortal_why_not(void) { return COW_IMMORTAL_WHY_NOT; }
 
 #include "pointers.h"
 
+/* Objects lie all over the heap, and waiting for the first bytes of each is most of
+ * the walk: they are asked for this many objects ahead. */
+enum { AHEAD = 32 };
+
 struct walk {
     struct cow_walk *out;
+    PyObject *ahead[AHEAD]; /* met, asked for, not looked at yet; a ring */
+    unsigned turn;
     struct cow_stack pending; /* containers that the collector does not list */
-    struct cow_set entered;   /* all that were ever pending */
+    struct cow_set entered;   /* those that had been immortal when they were pushed */
     struct cow_set kept;
     int fill;
     int code;
@@ -79,22 +85,30 @@ static void fill(struct walk *walk, PyObject *object) {
             (uint64_t)PyUnstable_Type_AssignVersionTag((PyTypeObject *)object);
 }
 
+static int is_kept(const struct walk *walk, const PyObject *object) {
+    return walk->kept.size && cow_set_has(&walk->kept, object);
+}
+
 static void mark(struct walk *walk, PyObject *object) {
-    if (walk->kept.size && cow_set_has(&walk->kept, object)) return;
+    if (is_kept(walk, object)) return;
     fill(walk, object);
     if (_Py_IsImmortal(object) || cow_must_stay_mortal(object)) return;
     cow_make_immortal(object);
     walk->out->objects++;
 }
 
+/* A mortal container is met for the first time, for the walk leaves it immortal: most
+ * need no entry in a set, which would be a fifth of the walk. */
 static void push(struct walk *walk, PyObject *object) {
-    int added = cow_set_add(&walk->entered, object);
-    if (added < 0 || (added && cow_stack_push(&walk->pending, object)))
+    int fresh = 1;
+    if (_Py_IsImmortal(object) || is_kept(walk, object))
+        fresh = cow_set_add(&walk->entered, object);
+    if (fresh < 0 || (fresh && cow_stack_push(&walk->pending, object)))
         walk->code = COW_EMEMORY;
 }
 
 /* Something holds `object`. Nothing is entered from here: that would recurse. */
-static void meet(struct walk *walk, PyObject *object) {
+static void look(struct walk *walk, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     if (PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC)) {
         /* A tracked object is in the collector's lists, and visited from there. */
@@ -103,6 +117,24 @@ static void meet(struct walk *walk, PyObject *object) {
         push(walk, object);
     }
     mark(walk, object);
+}
+
+static void meet(struct walk *walk, PyObject *object) {
+    PyObject **place = &walk->ahead[walk->turn++ % AHEAD];
+    __builtin_prefetch(object, 1);
+    if (*place) look(walk, *place);
+    *place = object;
+}
+
+/* Look at all that was met; how many that were. */
+static int catch_up(struct walk *walk) {
+    int count = 0;
+    for (int i = 0; i < AHEAD; i++) {
+        PyObject *object = walk->ahead[i];
+        walk->ahead[i] = NULL;
+        if (object) look(walk, object), count++;
+    }
+    return count;
 }
 
 static int meet_one(PyObject *object, void *walk) {
@@ -169,11 +201,16 @@ static void enter(struct walk *walk, PyObject *object) {
     enter_untraversed(walk, object);
 }
 
+static void drain(struct walk *walk) {
+    PyObject *object;
+    while ((object = cow_stack_pop(&walk->pending))) enter(walk, object);
+}
+
 static int visit(PyObject *object, void *argument) {
     struct walk *walk = argument;
     mark(walk, object);
     enter(walk, object);
-    while ((object = cow_stack_pop(&walk->pending))) enter(walk, object);
+    drain(walk);
     return walk->code == COW_OK; /* 0 ends the walk */
 }
 
@@ -184,6 +221,7 @@ int cow_immortal_walk(void *keep, int fill, struct cow_walk *out) {
         if (cow_set_add(&walk.kept, PyList_GET_ITEM((PyObject *)keep, i)) < 0)
             walk.code = COW_EMEMORY;
     if (walk.code == COW_OK) PyUnstable_GC_VisitObjects(visit, &walk);
+    while (catch_up(&walk)) drain(&walk);
     out->kept = walk.kept.size;
     cow_stack_free(&walk.pending);
     cow_set_free(&walk.entered);

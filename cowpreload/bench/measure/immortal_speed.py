@@ -1,13 +1,14 @@
 """What immortality costs and brings in time: requests, the walk, the master's start.
 
 Requests a second of two gunicorn servers of the example site side by side, with and
-without immortality, served in turn in both orders: median ratio of the pairs. The walk
-in nanoseconds an object and the start of the master (load, warm up, freeze) in seconds,
-from `harness` in fresh processes, in turn.
+without immortality, served in turn in both orders: median ratio of the pairs. The start of such a server's
+master, from its exec to the line that says that the heap is frozen, in pairs. The walk
+in nanoseconds an object, from `harness` in fresh processes.
 """
 
 from __future__ import annotations
 
+import time
 from statistics import median
 
 from cowpreload._core import lib
@@ -17,7 +18,6 @@ from cowpreload.bench.measure.common import Figures, Site, mix, spread
 from cowpreload.bench.server import Server
 
 WORKERS = 2
-STAGES = ("load", "warm", "freeze")
 
 
 def _rate(server: Server, requests: int) -> float:
@@ -46,37 +46,46 @@ def _requests(site: Site, pairs: int, requests: int) -> Figures:
     return {"ratio": spread(ratios), "plain_rate": round(median(rates))}
 
 
-def _start(site: Site, runs: int) -> Figures:
-    gathered: dict[str, list[Figures]] = {"off": [], "on": []}
-    fill = {"off": None, "on": lib.COW_FILL_DEFAULT}
-    for number in range(runs):
-        for mode in sorted(gathered, reverse=bool(number % 2)):
-            common.say(f"immortal_speed: start {number + 1}, {mode}")
-            gathered[mode].append(
-                common.in_harness(
-                    site,
-                    task="serving",
-                    loading_gc="on",
-                    repeat=2,
-                    fill=fill[mode],
-                    first=0,
-                    requests=1,
-                )
-            )
-    walks = [
-        1e9 * run["walk_seconds"] / run["walk"]["objects"] for run in gathered["on"]
-    ]
-    starts = {
-        mode: [sum(run[stage] for stage in STAGES) for run in runs]
-        for mode, runs in gathered.items()
-    }
-    ratios = [on / off for on, off in zip(starts["on"], starts["off"], strict=True)]
+def _start(site: Site, immortal: str) -> float:
+    """Seconds until the heap is frozen and the first worker about to be forked."""
+    begin = time.perf_counter()
+    with common.gunicorn(site, 1, cow_immortal=immortal) as server:
+        while "cow: preload " not in server.log:
+            time.sleep(0.002)
+        return time.perf_counter() - begin
+
+
+def _starts(site: Site, pairs: int) -> Figures:
+    seconds: dict[str, list[float]] = {"off": [], "auto": []}
+    for number in range(pairs):
+        for mode in sorted(seconds, reverse=bool(number % 2)):
+            seconds[mode].append(_start(site, mode))
+        common.say(
+            f"immortal_speed: start {number + 1}, "
+            f"{seconds['auto'][-1] / seconds['off'][-1]:.3f}"
+        )
+    ratios = [on / off for on, off in zip(seconds["auto"], seconds["off"], strict=True)]
     return {
-        "walk_ns_an_object": spread(walks, 1),
-        "objects": gathered["on"][0]["walk"]["objects"],
-        "start_s": {mode: spread(each) for mode, each in starts.items()},
-        "start_ratio": spread(ratios),
+        "seconds": {mode: spread(each) for mode, each in seconds.items()},
+        "ratio": spread(ratios),
     }
+
+
+def _walk(site: Site, runs: int) -> Figures:
+    found = [
+        common.in_harness(
+            site,
+            task="serving",
+            loading_gc="on",
+            repeat=2,
+            fill=lib.COW_FILL_DEFAULT,
+            first=0,
+            requests=1,
+        )
+        for _ in range(runs)
+    ]
+    each = [1e9 * run["walk_seconds"] / run["walk"]["objects"] for run in found]
+    return {"ns_an_object": spread(each, 1), "objects": found[0]["walk"]["objects"]}
 
 
 def main() -> None:
@@ -84,11 +93,13 @@ def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--pairs", type=int, default=9, help="of requests")
     parser.add_argument("--requests", type=int, default=600, help="a server and pair")
-    parser.add_argument("--runs", type=int, default=5, help="of the master's start")
+    parser.add_argument("--starts", type=int, default=9, help="pairs of starts")
+    parser.add_argument("--runs", type=int, default=5, help="of the walk")
     arguments = parser.parse_args()
     with common.example_site(arguments.site) as site:
         figures = {
-            "start": _start(site, arguments.runs),
+            "walk": _walk(site, arguments.runs),
+            "start": _starts(site, arguments.starts),
             "requests": _requests(site, arguments.pairs, arguments.requests),
         }
     common.report("immortal_speed", figures)
