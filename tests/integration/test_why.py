@@ -16,8 +16,8 @@ from conftest import SITE, Servers, ready, run
 
 from cowpreload._core import take_reading
 from cowpreload.bench.client import Load
-from cowpreload.bench.demo import WARMUP, paths
 from cowpreload.bench.server import Server, alive, wait_until
+from cowpreload.bench.site import WARMUP, browsing
 from cowpreload.board import open_board
 from cowpreload.causes import Cause, How, Sharing
 from cowpreload.errors import WhyError
@@ -205,7 +205,7 @@ def test_the_command_prints_a_table_json_and_a_picture(
 
 def serve_site(server: Server, requests: int) -> None:
     server.wait_serving(workers=2)
-    load = Load(server.port, paths(server, requests), requests=requests)
+    load = Load(server.port, browsing(server, requests), requests=requests)
     report = load.start().finish()
     assert (report.wrong, report.failed) == (0, 0), report.errors
 
