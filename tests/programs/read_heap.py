@@ -1,7 +1,7 @@
 """Load a heap of many kinds of objects, freeze, fork, read all of it; print two sizes.
 
-Argument: on, off, or unhashed (immortal, but strings are not hashed before). Output: bytes of the heap, bytes that the child
-copied of it.
+Argument: on, off, or unhashed (immortal, but strings are not hashed before). Output:
+bytes of the heap, bytes that the child copied of it.
 """
 
 from __future__ import annotations

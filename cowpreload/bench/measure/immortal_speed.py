@@ -1,9 +1,9 @@
 """What immortality costs and brings in time: requests, the walk, the master's start.
 
 Requests a second of two gunicorn servers of the example site side by side, with and
-without immortality, served in turn in both orders: median ratio of the pairs. The start of such a server's
-master, from its exec to the line that says that the heap is frozen, in pairs. The walk
-in nanoseconds an object, from `harness` in fresh processes.
+without immortality, served in turn in both orders: median ratio of the pairs. The start
+of such a server's master, from its exec to the line that says that the heap is frozen,
+in pairs. The walk in nanoseconds an object, from `harness` in fresh processes.
 """
 
 from __future__ import annotations
