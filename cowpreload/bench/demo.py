@@ -138,7 +138,7 @@ class Demo:
         with self.start(mode) as server:
             wrong = 0
             for number in range(ROUNDS):
-                report = self._load(server, REQUESTS)
+                report = self.load(server, REQUESTS)
                 wrong += report.wrong + report.failed
                 say(f"{mode}: {(number + 1) * REQUESTS} requests, {report.rate:.0f}/s")
             readings = [_core.take_reading(pid) for pid in server.workers()]
@@ -153,7 +153,7 @@ class Demo:
             recyclings=recyclings,
         )
 
-    def _load(self, server: Server, count: int) -> LoadReport:
+    def load(self, server: Server, count: int) -> LoadReport:
         paths = browsing(server, count)
         load = Load(server.port, paths, requests=count, seconds=60)
         return load.start().finish()
@@ -163,12 +163,12 @@ class Demo:
         say(f"{ours} against {plain}: {PAIRS} pairs of {PAIR_REQUESTS} requests")
         with self.start(plain) as first, self.start(ours) as second:
             for server in (first, second):
-                self._load(server, REQUESTS)
+                self.load(server, REQUESTS)
             ratios = []
             for number in range(PAIRS):
                 order = (first, second) if number % 2 else (second, first)
                 rates = {
-                    id(each): self._load(each, PAIR_REQUESTS).rate for each in order
+                    id(each): self.load(each, PAIR_REQUESTS).rate for each in order
                 }
                 ratios.append(rates[id(second)] / rates[id(first)])
         say("ratios " + " ".join(f"{ratio:.2f}" for ratio in ratios))
