@@ -1,17 +1,21 @@
-"""The native core under the sanitizers, without Python in the way."""
+"""The native core under the sanitizers: without Python, and walking its heap."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from cowpreload import _core
 from cowpreload.native.build import SOURCES
 
 HERE = Path(__file__).parent
-NATIVE = HERE.parent.parent / "cowpreload" / "native"
+ROOT = HERE.parent.parent
+NATIVE = ROOT / "cowpreload" / "native"
 SANITIZERS = ("address,undefined", "thread")
 
 
@@ -28,7 +32,7 @@ def supports(sanitizer: str, directory: Path) -> bool:
     return done.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["test_core", "test_still"])
+@pytest.mark.parametrize("name", ["test_core", "test_pointers", "test_still"])
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
 def test_the_core_is_clean_under_the_sanitizers(
     tmp_path: Path, sanitizer: str, name: str
@@ -48,3 +52,45 @@ def test_the_core_is_clean_under_the_sanitizers(
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("done\n")
     assert "Sanitizer" not in done.stderr
+
+
+@pytest.mark.skipif(bool(_core.immortal_why_not()), reason=_core.immortal_why_not())
+def test_the_walk_reads_no_byte_that_is_not_an_objects(tmp_path: Path) -> None:
+    """The address sanitizer's extension, and a heap of malloc's, whose ends it knows."""
+    if not supports("address", tmp_path):
+        pytest.skip(f"{compiler()} has no -fsanitize=address: install libgcc's")
+    binaries = shutil.ignore_patterns("*.so")
+    shutil.copytree(ROOT / "cowpreload", tmp_path / "cowpreload", ignore=binaries)
+    build = [sys.executable, "setup.py", "--quiet", "build_ext"]
+    build += ["--build-lib", str(tmp_path), "--build-temp", str(tmp_path / "temporary")]
+    subprocess.run(
+        build, cwd=ROOT, env={**os.environ, "COW_SANITIZE": "address"}, check=True
+    )
+    asked = [compiler(), "-print-file-name=libasan.so"]
+    runtime = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    environ = {
+        **os.environ,
+        "LD_PRELOAD": runtime.strip(),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": str(tmp_path),
+    }
+    code = (
+        "import asyncio, decimal, sqlite3, django.contrib.admin, os\n"
+        "from cowpreload import _core, freezing\n"
+        "held = [(str(i), {f'{i} é': [i]}, frozenset([f'{i}'])) for i in range(9999)]\n"
+        "walk = lambda keep: _core.immortalize(keep, fill=7)\n"
+        "done = freezing.freeze(walk).immortal\n"
+        "print(_core.__file__, done.fault == '', done.objects > 60000, flush=True)\n"
+        "os._exit(0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{tmp_path}/cowpreload/_core.py True True\n"
