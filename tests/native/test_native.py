@@ -56,7 +56,7 @@ def test_the_core_is_clean_under_the_sanitizers(
 
 @pytest.mark.skipif(bool(_core.immortal_why_not()), reason=_core.immortal_why_not())
 def test_the_walk_reads_no_byte_that_is_not_an_objects(tmp_path: Path) -> None:
-    """The address sanitizer's extension, and a heap of malloc's, whose ends it knows."""
+    """The sanitizer's extension over a heap of malloc's, whose ends it knows."""
     if not supports("address", tmp_path):
         pytest.skip(f"{compiler()} has no -fsanitize=address: install libgcc's")
     binaries = shutil.ignore_patterns("*.so")
