@@ -19,8 +19,7 @@ import claims
 import experiments
 
 from cowpreload.bench import plots
-from cowpreload.bench.tables import markdown
-from cowpreload.bench.tables import steps as steps_table
+from cowpreload.bench.tables import markdown, shares, steps
 from cowpreload.cli.settings import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,10 +63,10 @@ def _scenario_parts() -> dict[str, Part]:
     }
 
 
-def ablation_table() -> str:
-    """The steps to an immortal heap, for each interpreter that was measured."""
-    found = (json.loads(path.read_text()) for path in FIGURES.glob("ablation-*.json"))
-    return steps_table(sorted(found, key=lambda each: version_key(each["python"])))
+def measured(name: str) -> list[dict[str, Any]]:
+    """What a program of bench/measure/ gave, for each interpreter, oldest first."""
+    found = (json.loads(path.read_text()) for path in FIGURES.glob(f"{name}-*.json"))
+    return sorted(found, key=lambda each: version_key(each["python"]))
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -83,7 +82,8 @@ PARTS: dict[str, Part] = {
     ),
     "demo-3.13": ("docs/measurements.md", lambda: demo_table("3.13")),
     "demo-3.11": ("docs/measurements.md", lambda: demo_table("3.11")),
-    "ablation": ("docs/immortality.md", ablation_table),
+    "ablation": ("docs/immortality.md", lambda: steps(measured("ablation"))),
+    "servers": ("docs/immortality.md", lambda: shares(measured("servers"))),
     "claims": ("docs/experiments.md", lambda: claims.claims(results())),
     **{
         f"paper-{version}": (

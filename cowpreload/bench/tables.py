@@ -75,3 +75,27 @@ def _step(figures: dict[str, Any] | None) -> str:
         f"{figures[name]:.1f}" if name == "private_mb" else f"{figures[name]:.0f}"
         for name in ("private_mb", "shared_mb", "pss_mb")
     )
+
+
+def shares(measured: list[dict[str, Any]]) -> str:
+    """Private memory of a worker on the hosts, a row a version, a column a mode.
+
+    Args:
+        measured: what `measure/servers.py` gave for each interpreter.
+    """
+    modes = list(measured[0]["modes"])
+    lines = [
+        "Private memory of the largest of 4 workers, MB, and its share of the heap:",
+        "",
+        "| CPython | heap | " + " | ".join(modes) + " |",
+        "| --- | ---: " + "| ---: " * len(modes) + "|",
+    ]
+    for each in measured:
+        found = [each["modes"][mode] for mode in modes]
+        cells = [
+            f"{max(one['private_mb']):.1f} ({100 * one['largest_share']:.1f} %)"
+            for one in found
+        ]
+        heap = f"{found[0]['heap_mb']:.0f}"
+        lines.append(f"| {each['python']} | {heap} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
