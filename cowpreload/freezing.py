@@ -11,6 +11,7 @@ end.
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -22,7 +23,16 @@ Kept = TypeVar("Kept")
 Walk = Callable[[list[Any]], tuple[str, int, int, int, int, int]]
 """Takes what stays mortal; gives the fields of a WalkReport."""
 
-_kept: list[Any] = []
+
+class _Kept:
+    """What the next freeze leaves mortal, held until then; and who froze last."""
+
+    def __init__(self) -> None:
+        self.objects: list[Any] = []
+        self.frozen_by = 0
+
+
+_kept = _Kept()
 
 
 def keep_mortal(kept: Kept) -> Kept:
@@ -30,10 +40,18 @@ def keep_mortal(kept: Kept) -> Kept:
 
     For the few whose end in a worker matters: a `__del__`, a weak reference with a
     callback, a large buffer to be dropped. Its count is written when a worker reads
-    it, which copies its page. What it refers to becomes immortal all the same.
+    it, which copies its page. What it refers to becomes immortal all the same. In a
+    worker there is nothing more to keep, and the call does nothing.
     """
-    _kept.append(kept)
+    if _kept.frozen_by in (0, os.getpid()):
+        _kept.objects.append(kept)
     return kept
+
+
+def release() -> None:
+    """There is nothing more to keep: these objects are the application's again."""
+    _kept.objects.clear()
+    _kept.frozen_by = os.getpid()
 
 
 def freeze(walk: Walk | None = None) -> FreezeReport:
@@ -47,13 +65,13 @@ def freeze(walk: Walk | None = None) -> FreezeReport:
     collected = gc.collect() or 0  # PyPy gives None
     if not collector.CAN_FREEZE:
         # The collection was worth it: workers inherit what it has compacted.
+        release()
         return FreezeReport(0, collected, time.monotonic() - start)
     walked = WalkReport()
     if walk is not None:
         gc.unfreeze()
-        walked = WalkReport(*walk(_kept))
-        # Until here the list kept them alive, from here on they are the application's.
-        _kept.clear()
+        walked = WalkReport(*walk(_kept.objects))
+    release()
     gc.freeze()
     return FreezeReport(
         gc.get_freeze_count(), collected, time.monotonic() - start, walked

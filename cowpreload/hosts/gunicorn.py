@@ -70,7 +70,8 @@ class CowMixin:
         """First thing in the worker."""
         if self._cow_settings.gc == "off":
             collector.stop()
-        fast = self._cow_settings.exit == "fast"
+        # A reload may have changed the setting; the heap stays what it is.
+        fast = self._cow_settings.exit == "fast" or MASTER.immortal
         self._cow_chain_exit(leave if fast else _finalize)
         self._cow_start_watch()
         super().init_process()  # type: ignore[misc]

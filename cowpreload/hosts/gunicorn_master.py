@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -20,9 +21,9 @@ from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError, NativeError, SettingsError
-from cowpreload.freezing import freeze
+from cowpreload.freezing import freeze, release
 from cowpreload.immortal import WHY_NOT, plan
-from cowpreload.leave import leave
+from cowpreload.leave import exit_code, leave
 from cowpreload.records import FreezeReport, PreloadReport, WarmupReport
 from cowpreload.settings import DECLARED, Settings, read, unknown_faults
 from cowpreload.warmup import warm_up
@@ -37,16 +38,35 @@ def _config_file_names(cfg: Any) -> list[str]:
     return list(vars(sys.modules[name])) if name in sys.modules else []
 
 
-def _chain(cfg: Any, name: str, ours: Callable[..., None]) -> None:
-    """Call the user's hook, then ours; gunicorn has room for one."""
+def _chain(cfg: Any, name: str, ours: Callable[..., None], end: bool = False) -> None:
+    """Call the user's hook, then ours; gunicorn has room for one.
+
+    At the `end` of the master, ours is called even if the user's raises.
+    """
     theirs = cfg.settings[name].get()
 
     def chained(server: Any, *arguments: Any) -> None:
-        theirs(server, *arguments)
+        try:
+            theirs(server, *arguments)
+        except BaseException:
+            if end:
+                ours(server, *arguments)
+            raise
         ours(server, *arguments)
 
     # Not through the validator: it counts the parameters of the function.
     cfg.settings[name].value = chained
+
+
+def _status(handled: BaseException | None) -> int:
+    """What gunicorn's master is about to exit with: it is with what it is handling."""
+    if handled is None or isinstance(handled, StopIteration | KeyboardInterrupt):
+        return 0  # told to stop
+    if isinstance(handled, HaltServer):
+        return int(handled.exit_status)
+    if not isinstance(handled, SystemExit):
+        traceback.print_exc()  # of the user's own on_exit
+    return exit_code(handled)
 
 
 class Master:
@@ -61,7 +81,7 @@ class Master:
         self._resume_gc: Callable[[], None] = lambda: None
         self._warmup: WarmupReport | None = None
         self._sealed = False
-        self._immortal = False
+        self.immortal = False
 
     # ---- settings -------------------------------------------------------
 
@@ -79,7 +99,7 @@ class Master:
         cfg.settings["preload_app"].value = True
         _chain(cfg, "on_starting", lambda arbiter: self.warm(arbiter.app, arbiter.log))
         _chain(cfg, "child_exit", self._child_exit)
-        _chain(cfg, "on_exit", self._end)
+        _chain(cfg, "on_exit", self._end, end=True)
         if self._settings is None:
             self._began = time.monotonic()
             self._before = descriptors()
@@ -87,6 +107,11 @@ class Master:
                 self._resume_gc = collector.stop()
         elif settings != self._settings and self._log:
             self._log.info(settings.line())
+            if self.immortal and settings.exit == "normal":
+                self._log.warning(
+                    "cow: exit=normal: the heap is immortal since the start; "
+                    "workers leave fast until the next one"
+                )
         self._settings = settings
         return settings
 
@@ -206,19 +231,20 @@ class Master:
                 log.info("cow: freeze=off: %s", collector.WHY_NOT)
             report = freeze(walk)
             _core.trim()
+        else:
+            release()
         if report.immortal.fault:
             fault = report.immortal.fault
             log.error("cow: immortal in part (%s): frozen all the same", fault)
-        self._immortal = report.immortal.objects > 0
+        self.immortal = report.immortal.objects > 0
         self._resume_gc()
         return report
 
     def _end(self, arbiter: Any) -> None:
         """The last of the master: gunicorn would call sys.exit() next."""
-        if self._immortal:
-            # Finalization expects that what nobody holds is freed. gunicorn's exit
-            # status is with the exception that it is handling.
-            leave(getattr(sys.exc_info()[1], "exit_status", 0))
+        if self.immortal:
+            # Finalization expects that what nobody holds is freed.
+            leave(_status(sys.exc_info()[1]))
         # A mortal heap is finalized as it would be without us: what is frozen too.
         collector.unfreeze()
 

@@ -19,7 +19,7 @@ from cowpreload import leave
 from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError
-from cowpreload.freezing import Walk, freeze
+from cowpreload.freezing import Walk, freeze, release
 from cowpreload.kinds import RawValue
 from cowpreload.settings import DECLARED, Settings, read
 from cowpreload.warmup import warm_up
@@ -150,6 +150,8 @@ def freeze_here(text: str, walk: Walk | None) -> int:
         objects = report.objects
         if report.immortal.fault:
             say(f"cow: immortal in part ({report.immortal.fault}): frozen all the same")
+    else:
+        release()
     if _loading["threshold"] is not None:
         gc.set_threshold(*_loading["threshold"])
     return objects

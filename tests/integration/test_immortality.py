@@ -90,3 +90,36 @@ def test_the_exit_status_of_gunicorns_master_is_kept(servers: Servers) -> None:
     server = servers.on("sync", {"cow-max-private": "1M"}, workers=1)
     assert server.wait_exit() == 3
     assert "immortal=0 " not in server.log
+
+
+@pytest.mark.parametrize(("hook", "status"), [("1 / 0", 1), ("raise SystemExit(5)", 5)])
+def test_a_hook_that_fails_at_the_end_decides_the_exit_status(
+    servers: Servers, hook: str, status: int, tmp_path: Path
+) -> None:
+    """As without us; and the exit handlers run."""
+    log, config = tmp_path / "exit", tmp_path / "hooks.py"
+    config.write_text(f"def on_exit(server):\n    {hook}\n")
+    flags = ["-c", str(config), "-k", "cow"]
+    server = ready(servers.gunicorn(*flags, environ={"EXIT_LOG": str(log)}))
+    server.signal(signal.SIGTERM)
+    assert server.wait_exit() == status
+    assert notes(log)[server.pid][:3] == ["before_fork", "second", "first"]
+    assert ("ZeroDivisionError" in server.log) is (status == 1)
+
+
+@can
+def test_a_reload_to_normal_exits_does_not_finalize_an_immortal_heap(
+    servers: Servers, tmp_path: Path
+) -> None:
+    log, config = tmp_path / "exit", tmp_path / "settings.py"
+    config.write_text("cow_exit = 'fast'\n")
+    flags = ["-c", str(config), "-k", "cow"]
+    server = ready(servers.gunicorn(*flags, environ={"EXIT_LOG": str(log)}))
+    config.write_text("cow_exit = 'normal'\n")
+    server.signal(signal.SIGHUP)
+    server.wait_log("cow: exit=normal: the heap is immortal since the start")
+    ready(server)
+    worker = me(server)["pid"]
+    server.signal(signal.SIGTERM)
+    assert server.wait_exit() == 0
+    assert notes(log)[worker] == ["second", "first"]

@@ -1,8 +1,9 @@
-"""What is freed in a child: kept objects and young ones, not the preloaded ones."""
+"""What is freed in a child; the argument is freeze()'s."""
 
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 
 import cowpreload
@@ -21,7 +22,7 @@ class Watched:
 
 preloaded: Watched | None = Watched("preloaded")
 kept: Watched | None = cowpreload.keep_mortal(Watched("kept"))
-cowpreload.freeze()
+cowpreload.freeze(sys.argv[1])
 
 
 def said(name: str) -> str:
@@ -37,7 +38,10 @@ if child == 0:
     kept = preloaded = None
     young: Watched | None = Watched("young")
     young = None
-    print("\n".join(said(each) for each in ("kept", "preloaded", "young")), flush=True)
+    late: Watched | None = cowpreload.keep_mortal(Watched("late"))
+    late = None
+    names = ("kept", "preloaded", "young", "late")
+    print("\n".join(said(each) for each in names), flush=True)
     os._exit(0)
 _, status = os.waitpid(child, 0)
 os._exit(status)
