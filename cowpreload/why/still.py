@@ -82,9 +82,9 @@ class Still:
     def _give_up(self) -> None:
         """Leave the slot to the next report; a copy ends when it is not HELD."""
         if self._asked:
-            none = lib.COW_STILL_NONE
-            for state in lib.COW_STILL_WANTED, lib.COW_STILL_ATTENDING, lib.COW_STILL_GO:
-                lib.cow_still_move(self._row, state, none)
+            asked = (lib.COW_STILL_WANTED, lib.COW_STILL_ATTENDING, lib.COW_STILL_GO)
+            for state in asked:
+                lib.cow_still_move(self._row, state, lib.COW_STILL_NONE)
             lib.cow_still_move(self._row, _HELD, lib.COW_STILL_RELEASED)
 
     def _wait(self, condition: Callable[[], object]) -> bool:
