@@ -3,16 +3,14 @@
  *
  * Takes    numbers, a board, a slot. Gives 0 or a COW_E* code, and results
  *          through pointers that are never NULL.
- * Must not call into Python, allocate on a heap, or take a lock: everything
- *          here may run in a freshly forked worker or beside a request that
- *          hangs.
+ * Must not call into Python, allocate on a heap, or take a lock: everything here may
+ *          run in a freshly forked worker or beside a request that hangs.
  *
  * Sizes are bytes, times are milliseconds of CLOCK_MONOTONIC (one clock for all
  * processes of a machine). A limit of 0 is a limit that is not set.
- * Files: prim.c has the system calls, reading.c parses /proc, verdict.c is the
- * policy, board.c the shared memory, watch.c the thread that joins them. Apart are what
- * knows Python's objects (immortal.h, layout.h) and what a report needs (still.h,
- * words.h).
+ * Files: prim.c has the system calls, reading.c parses /proc, verdict.c is the policy,
+ * board.c the shared memory, watch.c the thread that joins them. Apart are what knows
+ * Python's objects (immortal.h, layout.h) and what a report needs (still.h, words.h).
  */
 #ifndef COW_H
 #define COW_H
@@ -127,16 +125,18 @@ uint64_t cow_private_bound(uint64_t last_private, uint64_t faults,
 
 /* Whether that bound calls for a reading: a limit can have been passed, or
  * strikes are being counted. Not while a worker that has its strikes is spared: eight
- * such workers cost 6.7 % of a core. Pure. */
+ * such workers cost 6.7 % of a core. And whether the hard limit alone does. Pure. */
 int cow_reading_due(const struct cow_limits *limits, const struct cow_history *history,
                     uint64_t bound, uint64_t now_ms);
+int cow_hard_due(const struct cow_limits *limits, const struct cow_history *history,
+                 uint64_t bound);
 
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_LAYOUT 2u                   /* change with any struct below */
-#define COW_SLOTS 1024                  /* a board's size */
-#define COW_TICKETS 128                 /* the most that may leave at once */
+#define COW_LAYOUT 2u   /* change with any struct below, and cow_walk of immortal.h */
+#define COW_SLOTS 1024  /* a board's size */
+#define COW_TICKETS 128 /* the most that may leave at once */
 
 enum cow_state {
     COW_FREE = 0,    /* no worker */

@@ -146,13 +146,12 @@ int cow_prim_reap(pid_t pid) {
 
 int cow_prim_detach(pid_t parent) {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != parent) return 0;
-    /* An open copy of a client's connection would hide its end from the client. */
-    if (syscall(SYS_close_range, 0, ~0u, 0))
-        for (int fd = (int)sysconf(_SC_OPEN_MAX) - 1; fd >= 0; fd--) (void)close(fd);
-    (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    if (getppid() != parent) return ESRCH;
+    /* An open copy of a client's connection would hide its end from the client. One
+     * by one up to the limit of descriptors can take minutes. */
+    if (syscall(SYS_close_range, 0, ~0u, 0)) return errno;
     cow_prim_thread_name("cow-still");
-    return 1;
+    return 0;
 }
 
 int cow_prim_event(int *fd) {

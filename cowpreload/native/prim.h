@@ -44,8 +44,8 @@ uint64_t cow_prim_now_us(void);
 int cow_prim_clone(pid_t *pid);
 /* Whether that child has ended; it is reaped then. */
 int cow_prim_reap(pid_t pid);
-/* In that child: end with `parent`, hold none of its files, be readable by the user's
- * processes. 0 if the parent is gone already. */
+/* In that child: end with `parent`, hold none of its files. 0 or an errno: ESRCH if the
+ * parent is gone already, ENOSYS before Linux 5.9. */
 int cow_prim_detach(pid_t parent);
 
 int cow_prim_event(int *fd);

@@ -7,6 +7,7 @@
  * fork costs the worker is the time in which the system copies its page tables, and one
  * copied page for each that it writes while the copy lives.
  */
+#include <errno.h>
 #include <unistd.h>
 
 #include "cow.h"
@@ -17,6 +18,7 @@
 static struct {
     pid_t parent;
     pid_t pid;
+    uint64_t until_ms; /* a report is attended until then; 0: none is */
 } copy;
 
 int cow_still_move(struct cow_slot *slot, uint32_t from, uint32_t to) {
@@ -24,11 +26,22 @@ int cow_still_move(struct cow_slot *slot, uint32_t from, uint32_t to) {
                                        __ATOMIC_ACQUIRE);
 }
 
+/* Nothing to say to a report that has gone meanwhile. */
+static void fail(struct cow_slot *slot, int error) {
+    STORE(slot->still_errno, (uint32_t)error);
+    (void)cow_still_move(slot, COW_STILL_GO, COW_STILL_FAILED);
+}
+
 /* In the copy. Ends when it is released, forgotten, or when the slot has another
  * worker, which begins with no copy. */
 static void be_still(struct cow_slot *slot, pid_t parent) {
     uint64_t until_ms = cow_now_ms() + COW_STILL_HELD_MS;
-    if (!cow_prim_detach(parent)) _exit(0);
+    int error = cow_prim_detach(parent);
+    if (error) {
+        /* Without its parent it has no say in a slot that another may have. */
+        if (error != ESRCH) fail(slot, error);
+        _exit(0);
+    }
     STORE(slot->still_pid, (int32_t)getpid());
     (void)cow_still_move(slot, COW_STILL_GO, COW_STILL_HELD);
     while (LOAD(slot->still) == COW_STILL_HELD && cow_now_ms() < until_ms)
@@ -45,32 +58,46 @@ static void make(struct cow_slot *slot) {
     if (!error && pid == 0) be_still(slot, parent);
     uint64_t took_us = cow_prim_now_us() - began_us;
     if (error) {
-        STORE(slot->still_errno, (uint32_t)error);
-        STORE(slot->still, COW_STILL_FAILED);
+        fail(slot, error);
         return;
     }
-    copy.parent = parent;
     copy.pid = pid;
     STORE(slot->still_us, took_us ? (uint32_t)took_us : 1);
 }
 
-/* The report reads the page map and says go; one that does not is forgotten. */
+/* The report reads the page map and says go; one that does not is forgotten. Only a
+ * worker that is ready has copies: what is shared with one is missing in a reading, and
+ * the reading at ready is what growth is measured from. */
 static void attend(struct cow_slot *slot) {
-    uint64_t until_ms = cow_now_ms() + COW_STILL_ATTEND_MS;
-    if (!cow_still_move(slot, COW_STILL_WANTED, COW_STILL_ATTENDING)) return;
-    while (LOAD(slot->still) == COW_STILL_ATTENDING && cow_now_ms() < until_ms)
-        cow_prim_nap_us(200);
-    if (LOAD(slot->still) == COW_STILL_GO)
-        make(slot);
-    else if (!cow_still_move(slot, COW_STILL_ATTENDING, COW_STILL_NONE))
-        make(slot); /* it said so in the last moment */
+    if (!copy.until_ms) {
+        if (LOAD(slot->state) == COW_READY &&
+            cow_still_move(slot, COW_STILL_WANTED, COW_STILL_ATTENDING))
+            copy.until_ms = cow_now_ms() + COW_STILL_ATTEND_MS;
+        return;
+    }
+    if (LOAD(slot->still) == COW_STILL_ATTENDING) {
+        if (cow_now_ms() < copy.until_ms) return;
+        (void)cow_still_move(slot, COW_STILL_ATTENDING, COW_STILL_NONE);
+    }
+    copy.until_ms = 0;
+    if (LOAD(slot->still) == COW_STILL_GO) make(slot);
 }
 
-void cow_still_attend(struct cow_slot *slot) {
-    if (copy.pid && copy.parent != getpid()) copy.pid = 0; /* of a forking parent */
+int cow_still_lives(void) { return copy.pid && copy.parent == getpid(); }
+
+uint64_t cow_still_attend(struct cow_slot *slot) {
+    if (copy.parent != getpid()) { /* of a forking parent */
+        copy.parent = getpid();
+        copy.pid = 0;
+        copy.until_ms = 0;
+    }
     if (copy.pid && cow_prim_reap(copy.pid)) {
         copy.pid = 0;
-        STORE(slot->still, COW_STILL_NONE);
+        /* Not FAILED, which a report is to see, nor WANTED by the next one. */
+        (void)(cow_still_move(slot, COW_STILL_GO, COW_STILL_NONE) ||
+               cow_still_move(slot, COW_STILL_HELD, COW_STILL_NONE) ||
+               cow_still_move(slot, COW_STILL_RELEASED, COW_STILL_NONE));
     }
     if (!copy.pid) attend(slot);
+    return copy.until_ms ? COW_STILL_STEP_MS : COW_STILL_LOOK_MS;
 }

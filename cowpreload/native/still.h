@@ -12,7 +12,8 @@
 /* The watching thread makes it, as a fork that runs nothing and that no wait() of the
  * application's sees. The report moves a slot from NONE to WANTED, from ATTENDING to
  * GO (it has read the page map meanwhile: the fork makes every page shared again), and
- * from HELD to RELEASED. */
+ * from HELD to RELEASED; from FAILED to WANTED as from NONE; and from GO to NONE if it
+ * gives up, which ends a copy. A hard limit may move HELD to RELEASED, too. */
 enum cow_still {
     COW_STILL_NONE = 0,
     COW_STILL_WANTED = 1,
@@ -28,9 +29,15 @@ enum cow_still {
 #define COW_STILL_HELD_MS 120000u
 /* The watching thread looks for a report at least this often. */
 #define COW_STILL_LOOK_MS 1000u
+/* And for the report's word to go this often. */
+#define COW_STILL_STEP_MS 1u
 
-/* Called by the watching thread at each of its looks. */
-void cow_still_attend(struct cow_slot *slot);
+/* Called by the watching thread between its looks, which go on while a report is
+ * attended. Gives the time in ms after which it is to be called again. */
+uint64_t cow_still_attend(struct cow_slot *slot);
+/* Whether a copy of this process lives: the pages that it shares with the worker are
+ * then missing in what the kernel calls private, and come back without a fault. */
+int cow_still_lives(void);
 /* Move the slot from one state to another; 0 if it was not in the first. */
 int cow_still_move(struct cow_slot *slot, uint32_t from, uint32_t to);
 

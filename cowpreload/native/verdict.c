@@ -79,12 +79,17 @@ uint64_t cow_private_bound(uint64_t last_private, uint64_t faults,
     return last_private + faults * page_size + grown;
 }
 
+int cow_hard_due(const struct cow_limits *limits, const struct cow_history *history,
+                 uint64_t bound) {
+    return history->ready_at_ms && limits->max_private_hard &&
+           bound > limits->max_private_hard &&
+           history->ready_private <= limits->max_private_hard;
+}
+
 int cow_reading_due(const struct cow_limits *limits, const struct cow_history *history,
                     uint64_t bound, uint64_t now_ms) {
     if (!history->ready_at_ms) return 0;
-    if (limits->max_private_hard && bound > limits->max_private_hard &&
-        history->ready_private <= limits->max_private_hard)
-        return 1;
+    if (cow_hard_due(limits, history, bound)) return 1;
     if (history->strikes >= limits->strikes)
         return now_ms >= history->ready_at_ms + cow_spared_ms(limits, history);
     if (history->strikes) return 1;

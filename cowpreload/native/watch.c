@@ -88,6 +88,14 @@ static int look(struct memory *memory, uint64_t now_ms, struct cow_reading *read
             ? cow_private_bound(memory->private_bytes, faults - memory->faults,
                                 memory->resident, resident, cow_prim_page_size())
             : UINT64_MAX;
+    if (cow_still_lives()) {
+        /* The pages shared with the copy would be missing in a reading, and in every
+         * bound after it. The last one and what came since stay a bound; if that
+         * passes the hard limit, the copy ends and the limit has its reading. */
+        if (cow_hard_due(&watch.limits, &memory->history, bound))
+            (void)cow_still_move(watch.slot, COW_STILL_HELD, COW_STILL_RELEASED);
+        return 0;
+    }
     if (memory->taken && now_ms < memory->fresh_at_ms &&
         !cow_reading_due(&watch.limits, &memory->history, bound, now_ms))
         return 0;
@@ -169,8 +177,13 @@ static void *run(void *unused) {
             STORE(slot->seen_at_ms, now_ms);
             next_ms = now_ms + watch.limits.interval_ms;
         }
-        cow_still_attend(slot);
-        uint64_t look_ms = cow_now_ms() + COW_STILL_LOOK_MS;
+        int lived = cow_still_lives();
+        uint64_t again_ms = cow_still_attend(slot);
+        uint64_t look_ms = cow_now_ms() + again_ms;
+        if (lived && !cow_still_lives()) { /* read anew, and now */
+            memory.taken = 0;
+            next_ms = cow_now_ms();
+        }
         (void)cow_prim_event_wait(watch.event, next_ms < look_ms ? next_ms : look_ms);
     }
     return NULL;

@@ -34,22 +34,35 @@ class Still:
     def __init__(self, board: Board, slot: int, before: Callable[[], None]) -> None:
         self._row: Any = board.raw.slot + slot - 1
         self._before = before
+        self._asked = False
         self.pid, self.pause, self.why_not = 0, 0.0, ""
 
     def __enter__(self) -> Still:
+        try:
+            self._ask()
+        except BaseException:  # an interrupt, too: nobody else ends what is asked for
+            self._give_up()
+            raise
+        return self
+
+    def _ask(self) -> None:
         row = self._row
         # The worker notices within a second that the copy before was released.
         self._wait(lambda: row.still != lib.COW_STILL_RELEASED)
-        if not lib.cow_still_move(row, lib.COW_STILL_NONE, lib.COW_STILL_WANTED):
+        # A failure is told to the report that asked; it may have gone before.
+        for state in lib.COW_STILL_NONE, _FAILED:
+            self._asked = bool(lib.cow_still_move(row, state, lib.COW_STILL_WANTED))
+            if self._asked:
+                break
+        if not self._asked:
             self.why_not = "another report of this worker is under way"
         elif not self._wait(lambda: row.still == lib.COW_STILL_ATTENDING):
-            lib.cow_still_move(row, lib.COW_STILL_WANTED, lib.COW_STILL_NONE)
+            self._give_up()
             self.why_not = "its watching thread did not answer"
         else:
             # The page map, at the last moment: a fork makes every page shared again.
             self._before()
             self._make()
-        return self
 
     def _make(self) -> None:
         row = self._row
@@ -58,12 +71,21 @@ class Still:
         elif not self._wait(
             lambda: row.still == _FAILED or (row.still == _HELD and row.still_us)
         ):
+            self._give_up()
             self.why_not = "its watching thread did not make it"
         elif row.still == _HELD:
             self.pid, self.pause = row.still_pid, row.still_us / 1e6
         else:
             self.why_not = f"no copy was made ({os.strerror(row.still_errno)})"
             lib.cow_still_move(row, _FAILED, lib.COW_STILL_NONE)
+
+    def _give_up(self) -> None:
+        """Leave the slot to the next report; a copy ends when it is not HELD."""
+        if self._asked:
+            asked = (lib.COW_STILL_WANTED, lib.COW_STILL_ATTENDING, lib.COW_STILL_GO)
+            for state in asked:
+                lib.cow_still_move(self._row, state, lib.COW_STILL_NONE)
+            lib.cow_still_move(self._row, _HELD, lib.COW_STILL_RELEASED)
 
     def _wait(self, condition: Callable[[], object]) -> bool:
         deadline = time.monotonic() + ANSWER
@@ -79,4 +101,5 @@ class Still:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        lib.cow_still_move(self._row, _HELD, lib.COW_STILL_RELEASED)
+        if self.pid:
+            lib.cow_still_move(self._row, _HELD, lib.COW_STILL_RELEASED)

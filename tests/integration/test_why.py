@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import SITE, Servers, ready, run
 
-from cowpreload._core import take_reading
+from cowpreload._core import lib, take_reading
 from cowpreload.bench.client import Load
 from cowpreload.bench.server import Server, alive, wait_until
 from cowpreload.bench.site import WARMUP, browsing
@@ -122,6 +122,27 @@ def test_a_copy_ends_with_its_worker(servers: Servers) -> None:
             assert "another report" in second.why_not
         os.kill(worker, signal.SIGKILL)
         wait_until(lambda: not alive(still.pid), 10, "the copy to end")
+
+
+def test_a_report_that_is_interrupted_leaves_the_slot_to_the_next(
+    servers: Servers,
+) -> None:
+    """While it reads the page map; and one that never saw its copy fail."""
+    from cowpreload.why.still import Still
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    server = ready(servers.on("sync", workers=1), workers=1)
+    worker = server.workers()[0]
+    board = open_board(worker, writable=True)
+    with pytest.raises(KeyboardInterrupt), Still(board, 1, interrupted):
+        pass
+    assert board.raw.slot[0].still == lib.COW_STILL_NONE
+    board.raw.slot[0].still = lib.COW_STILL_FAILED
+    with Still(board, 1, lambda: None) as still:
+        assert still.pid, still.why_not
+    check_whole(examine(worker))
 
 
 def test_a_copy_that_is_not_released_is_forgotten_by_a_new_worker(
