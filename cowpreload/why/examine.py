@@ -124,7 +124,7 @@ class _Examination:
                     "booked wrongly"
                 )
             self._from(python, still.pid or self._pid)
-            if still.pid:
+            if still.pid and self._how is How.LIVE:
                 self._how = How.STILL
             return still.pause
 
