@@ -27,12 +27,8 @@ def why_text(
     Args:
         ours: it is a worker with our class or plugin, not any other process.
     """
-    lines = [
-        *_head(sharing, "Worker" if ours else "Process"),
-        "",
-        _HEAD,
-        "-" * len(_HEAD),
-    ]
+    head = _head(sharing, "Worker" if ours else "Process")
+    lines = [*head, "", _HEAD, "-" * len(_HEAD)]
     for row in sharing.rows:
         lines.append(_row(row, sharing))
         lines += [_example(each) for each in row.examples[:examples]]

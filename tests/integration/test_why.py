@@ -176,8 +176,13 @@ def test_a_slot_needs_a_master(servers: Servers) -> None:
 
 
 def test_another_program_gets_what_page_maps_say() -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(["cat"], stdin=pipe, stdout=pipe, bufsize=0) as process:
+        assert process.stdin
+        assert process.stdout
         try:
+            process.stdin.write(b"x")
+            process.stdout.read(1)  # it has started
             found = examine(process.pid)
         finally:
             process.kill()

@@ -17,8 +17,14 @@ PAGES = 4000  # more than Python's limit of recursion
 
 
 @pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(["sleep", "60"]) as process:
+def cat() -> Iterator[subprocess.Popen[bytes]]:
+    """A program that has started: it answered."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(["cat"], stdin=pipe, stdout=pipe, bufsize=0) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b"x")
+        assert process.stdout.read(1) == b"x"
         yield process
         process.kill()
 
@@ -64,30 +70,30 @@ def test_what_lies_behind_a_hole_is_read(memory: Memory) -> None:
 
 
 def test_a_process_that_ended_is_not_read_as_zeros(
-    sleeper: subprocess.Popen[bytes],
+    cat: subprocess.Popen[bytes],
 ) -> None:
-    start = mappings(sleeper.pid)[0].start
-    memory = Memory(sleeper.pid)
+    start = mappings(cat.pid)[0].start
+    memory = Memory(cat.pid)
     try:
         assert memory.read(start, 4) == b"\x7fELF"
         assert not memory.ended(start)
-        end(sleeper)
-        with pytest.raises(WhyError, match=f"pid={sleeper.pid}: ended while"):
+        end(cat)
+        with pytest.raises(WhyError, match=f"pid={cat.pid}: ended while"):
             memory.read(start, PAGES * PAGE)
         assert memory.ended(start)
     finally:
         memory.close()
 
 
-def test_page_map_of_a_process_that_ended(sleeper: subprocess.Popen[bytes]) -> None:
-    first: Mapping = mappings(sleeper.pid)[0]
-    end(sleeper)
+def test_page_map_of_a_process_that_ended(cat: subprocess.Popen[bytes]) -> None:
+    first: Mapping = mappings(cat.pid)[0]
+    end(cat)
     with pytest.raises(WhyError, match=r"no such process; name a worker"):
-        list(page_flags(sleeper.pid, first))
+        list(page_flags(cat.pid, first))
 
 
-def test_a_zombie_has_no_mappings(sleeper: subprocess.Popen[bytes]) -> None:
-    sleeper.kill()
-    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
+def test_a_zombie_has_no_mappings(cat: subprocess.Popen[bytes]) -> None:
+    cat.kill()
+    os.waitid(os.P_PID, cat.pid, os.WEXITED | os.WNOWAIT)
     with pytest.raises(WhyError, match="has ended, or is a kernel thread"):
-        mappings(sleeper.pid)
+        mappings(cat.pid)
