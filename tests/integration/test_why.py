@@ -109,6 +109,23 @@ def test_a_stopped_worker_is_read_live(servers: Servers) -> None:
     check_whole(examine(worker))
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_a_worker_that_ends_meanwhile_gives_no_report(
+    servers: Servers, live: bool
+) -> None:
+    server = ready(servers.on("sync", workers=1), workers=1)
+    worker = server.workers()[0]
+
+    def end(text: str) -> None:
+        if text.startswith("looking for"):
+            copy = [] if live else copies(worker)
+            os.kill(worker, signal.SIGKILL)
+            wait_until(lambda: not any(map(alive, [worker, *copy])), 10, "their end")
+
+    with pytest.raises(WhyError, match=f"pid={worker}: ended while it was read"):
+        examine(worker, live=live, progress=end)
+
+
 def test_a_copy_ends_with_its_worker(servers: Servers) -> None:
     from cowpreload.why.still import Still
 
