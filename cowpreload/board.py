@@ -13,7 +13,7 @@ from typing import Any
 
 from cowpreload import _core
 from cowpreload._core import check, ffi, lib
-from cowpreload.errors import NativeError
+from cowpreload.errors import NativeError, NotFoundError
 from cowpreload.records import SlotView
 
 _LINK = "memfd:cowpreload-board"
@@ -96,7 +96,7 @@ def open_board(pid: int, *, writable: bool = False) -> Board:
     """Map the board that process `pid` holds; read-only, unless a report must ask.
 
     Raises:
-        LookupError: it holds none, or is another user's.
+        NotFoundError: it holds none, or is another user's.
         NativeError: the board was made by another version.
     """
     for link in _board_links(str(pid)):
@@ -108,7 +108,7 @@ def open_board(pid: int, *, writable: bool = False) -> Board:
         finally:
             os.close(fd)
         return Board(raw[0])
-    raise LookupError(f"pid={pid}: holds no board; give the pid of a cow master")
+    raise NotFoundError(f"pid={pid}: holds no board; give the pid of a cow master")
 
 
 def find_masters() -> list[int]:
@@ -118,6 +118,24 @@ def find_masters() -> list[int]:
         if entry.name.isdigit() and any(_board_links(entry.name)):
             try:
                 found.add(open_board(int(entry.name)).master_pid)
-            except (LookupError, NativeError, OSError):
+            except (NotFoundError, NativeError, OSError):
                 continue
     return sorted(found)
+
+
+def only_master(advice: str) -> int:
+    """The master of the only server; `advice` is what to do where there are more.
+
+    Raises:
+        NotFoundError: there is none, or more than one.
+    """
+    masters = find_masters()
+    if not masters:
+        raise NotFoundError(
+            "pid: none found; start a server with a cow worker class or the uWSGI "
+            "plugin, or run this as the server's user"
+        )
+    if len(masters) > 1:
+        found = ", ".join(map(str, masters))
+        raise NotFoundError(f"pid: masters {found} found; {advice}")
+    return masters[0]

@@ -45,5 +45,9 @@ class PluginBuildError(CowError):
     """The uWSGI plugin cannot be built; the text says what is missing."""
 
 
+class NotFoundError(CowError, LookupError):
+    """What was asked for, or is needed, is not there; the text says what to do."""
+
+
 class WhyError(CowError):
     """A process cannot be examined; the text says what to do."""

@@ -22,6 +22,7 @@ from cowpreload.bench.machine import missing
 from cowpreload.bench.reports import report
 from cowpreload.bench.scenarios import Options, instagram, nelson, scale
 from cowpreload.bench.site import find_site, seeded
+from cowpreload.errors import NotFoundError
 
 SCENARIOS: dict[str, Any] = {
     "instagram": instagram,
@@ -67,10 +68,10 @@ def run(names: Sequence[str], size: str, output: Path, options: Options) -> int:
     """Run them one after the other; 0, 1 if something failed, 128 + a signal.
 
     Raises:
-        LookupError: a package or the example site is missing.
+        NotFoundError: a package or the example site is missing.
     """
     if missing():
-        raise LookupError(
+        raise NotFoundError(
             f"{', '.join(missing())}: not installed; "
             "pip install 'cowpreload[gunicorn,uwsgi,django,plot]'"
         )

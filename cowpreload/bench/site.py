@@ -18,6 +18,7 @@ from pathlib import Path
 
 import cowpreload
 from cowpreload.bench.server import Server
+from cowpreload.errors import NotFoundError
 
 # What the example's own configuration warms: one path for each kind of page.
 WARMUP = ("/", "/product/1/", "/search/?q=lamp", "/browse/1/")
@@ -36,7 +37,7 @@ def find_site(given: Path | None = None) -> Path:
     """The folder of the example site: given, in the wheel, or in the checkout.
 
     Raises:
-        LookupError: there is none.
+        NotFoundError: there is none.
     """
     package = Path(cowpreload.__file__).parent
     places = [given] if given else [package / "examples", package.parent / "examples"]
@@ -44,7 +45,7 @@ def find_site(given: Path | None = None) -> Path:
         path = place if given else place / "django_app"
         if (path / "manage.py").exists():
             return path.resolve()
-    raise LookupError(f"{places[0]}: no manage.py of the example site here")
+    raise NotFoundError(f"{places[0]}: no manage.py of the example site here")
 
 
 @contextlib.contextmanager

@@ -7,6 +7,8 @@ Nothing else in the package prints an error and exits. Each command is a module 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -38,12 +40,26 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0, or 1 with one error on stderr."""
+    """Run one command; 0, 1 with one error on stderr, or 128 + a signal.
+
+    A bug is no error of the user's: any other exception keeps its traceback.
+    """
     arguments = parser().parse_args(argv)
     try:
         code: int = COMMANDS[arguments.command].run(arguments)
+        sys.stdout.flush()
         return code
-    except (CowError, LookupError) as error:
-        text = error.args[0] if error.args else error
-        print(f"cowpreload: {text}", file=sys.stderr)
-        return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        # The reader of stdout left. Python flushes it once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
+        return 128 + signal.SIGPIPE
+    except CowError as error:
+        text = str(error)
+    except OSError as error:
+        text = str(error.strerror or error)
+        if error.filename is not None:
+            text = f"{os.fsdecode(error.filename)}: {text}"
+    print(f"cowpreload: {text}", file=sys.stderr)
+    return 1

@@ -21,15 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one table."""
-    from cowpreload.board import find_masters, open_board
+    from cowpreload.board import only_master, open_board
 
     pid = arguments.pid
     if pid is None:
-        masters = find_masters()
-        if len(masters) != 1:
-            found = ", ".join(map(str, masters)) or "none"
-            raise LookupError(f"pid: {found} found; name one master's pid")
-        pid = masters[0]
+        pid = only_master("name one master's pid")
     board = open_board(pid)
     print(board_table(board.master_pid, list(board)))
     return 0

@@ -11,6 +11,10 @@ import os
 import sys
 from pathlib import Path
 
+from cowpreload.errors import NotFoundError
+from cowpreload.report.why import SHOWN, why_json, why_text
+from cowpreload.why.booking import EXAMPLES
+
 HELP = "say why a worker's memory is private"
 
 
@@ -33,52 +37,80 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="write JSON to stdout")
     parser.add_argument(
         "--png",
-        type=Path,
+        type=_picture,
         metavar="FILE",
         help="draw the address space (needs the extra plot)",
     )
     parser.add_argument(
         "--examples",
-        type=int,
-        default=3,
+        type=_examples,
+        default=SHOWN,
         metavar="N",
-        help="for each cause, at most 10 (default: 3)",
+        help=f"for each cause, at most {EXAMPLES} (default: {SHOWN})",
     )
+
+
+def _examples(text: str) -> int:
+    if not text.isdecimal() or int(text) > EXAMPLES:
+        raise argparse.ArgumentTypeError(
+            f"examples={text}: is 0 to {EXAMPLES}; write a number of these"
+        )
+    return int(text)
+
+
+def _picture(text: str) -> Path:
+    """Refuse, before a worker is read, a file that could not be written after it."""
+    path = Path(text)
+    if path.suffix != ".png":
+        raise argparse.ArgumentTypeError(f"png={text}: ends in .png; rename it")
+    folder = path.resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise argparse.ArgumentTypeError(
+            f"png={text}: needs a folder that can be written; make {folder}, or name "
+            "another file"
+        )
+    return path
 
 
 def find_worker(pid: int | None, slot: int | None) -> int:
     """The pid of the worker that is meant.
 
     Raises:
-        LookupError: there is none, or more than one server.
+        NotFoundError: there is none, or more than one server.
     """
-    from cowpreload.board import find_masters, open_board
+    from cowpreload.board import only_master, open_board
 
     if pid is not None and slot is None:
         return pid
-    masters = [pid] if pid is not None else find_masters()
-    if len(masters) != 1:
-        found = ", ".join(map(str, masters)) or "none"
-        raise LookupError(f"pid: masters found: {found}; name one worker by --pid")
-    workers = [each for each in open_board(masters[0]) if each.pid]
-    if slot is not None:
-        workers = [each for each in workers if each.slot == slot]
-    if not workers:
-        raise LookupError(f"slot={slot}: has no worker; see cowpreload status")
-    return max(workers, key=lambda each: each.private).pid
+    master = only_master("name one worker by --pid") if pid is None else pid
+    board = open_board(master)
+    if board.master_pid != master:
+        raise NotFoundError(
+            f"pid={master}: is no master, and --slot counts a master's workers; give "
+            f"--pid {board.master_pid} --slot {slot}, or --pid alone"
+        )
+    workers = [each for each in board if each.pid and slot in (None, each.slot)]
+    if workers:
+        return max(workers, key=lambda each: each.private).pid
+    if slot is None:
+        raise NotFoundError(f"pid={master}: has no worker yet; see cowpreload status")
+    raise NotFoundError(f"slot={slot}: has no worker; see cowpreload status")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one report; progress on stderr, where that is a terminal."""
-    from cowpreload.report.why import why_json, why_text
     from cowpreload.why.advice import advise
     from cowpreload.why.examine import examine
+    from cowpreload.why.locate import locate
 
     if arguments.png and not _can_draw():
-        raise LookupError("png: needs matplotlib; run: pip install 'cowpreload[plot]'")
+        raise NotFoundError(
+            "png: needs matplotlib; run: pip install 'cowpreload[plot]'"
+        )
     pid = find_worker(arguments.pid, arguments.slot)
     if pid == os.getpid():
-        raise LookupError(f"pid={pid}: is this command")
+        raise NotFoundError(f"pid={pid}: is this command; name a worker")
+    ours = bool(locate(pid).slot)
 
     def say(text: str) -> None:
         if sys.stderr.isatty():
@@ -89,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(why_json(sharing, advice))
     else:
-        print(why_text(sharing, advice, arguments.examples))
+        print(why_text(sharing, advice, arguments.examples, ours=ours))
     if arguments.png:
         from cowpreload.report.picture import draw
 

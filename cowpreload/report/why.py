@@ -11,18 +11,29 @@ from cowpreload.causes import Example, How, Row, Sharing
 from cowpreload.units import MIB
 
 WIDTH = 80
-_EXAMPLES = 3
+SHOWN = 3  # examples of each cause
 _HEAD = f"{'cause':<40}{'pages':>9}{'alone':>9}{'MiB':>11}{'share':>10}"
 
 
-def why_text(sharing: Sharing, advice: Sequence[str], examples: int = _EXAMPLES) -> str:
-    """The whole report: what was read and how, a table, what to do."""
-    lines = [*_head(sharing), "", _HEAD, "-" * len(_HEAD)]
+def why_text(
+    sharing: Sharing,
+    advice: Sequence[str],
+    examples: int = SHOWN,
+    *,
+    ours: bool = True,
+) -> str:
+    """The whole report: what was read and how, a table, what to do.
+
+    Args:
+        ours: it is a worker with our class or plugin, not any other process.
+    """
+    head = _head(sharing, "Worker" if ours else "Process")
+    lines = [*head, "", _HEAD, "-" * len(_HEAD)]
     for row in sharing.rows:
         lines.append(_row(row, sharing))
         lines += [_example(each) for each in row.examples[:examples]]
     lines += ["-" * len(_HEAD), _line("all private pages", sharing.pages, "", sharing)]
-    for text in (*sharing.notes,):
+    for text in sharing.notes:
         lines += ["", *textwrap.wrap(f"note: {text}", WIDTH)]
     if advice:
         lines.append("")
@@ -31,7 +42,7 @@ def why_text(sharing: Sharing, advice: Sequence[str], examples: int = _EXAMPLES)
     return "\n".join(lines)
 
 
-def _head(sharing: Sharing) -> list[str]:
+def _head(sharing: Sharing, what: str) -> list[str]:
     master = f" of master {sharing.master_pid}" if sharing.master_pid else ""
     python = f", CPython {sharing.version}" if sharing.version else ""
     told = {
@@ -43,7 +54,7 @@ def _head(sharing: Sharing) -> list[str]:
     heap = "frozen" if sharing.frozen else "not frozen"
     state = f"The inherited heap is {heap}; {sharing.collections} full collections."
     text = (
-        f"Worker {sharing.pid}{master}{python}: "
+        f"{what} {sharing.pid}{master}{python}: "
         f"{sharing.private / MIB:.1f} MiB private. {told}"
     )
     if sharing.how is not How.MAPS:

@@ -6,13 +6,15 @@ master is left out where they cannot be read, and is then unexplained.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 
 from cowpreload.causes import Cause, How, Sharing, Span
 from cowpreload.errors import WhyError
-from cowpreload.why import booking, snapshot
+from cowpreload.why import booking, layout, snapshot
 from cowpreload.why.changes import Changes, Evidence, Process
 from cowpreload.why.heap import Heap, Pool
 from cowpreload.why.layout import Layout, Python
@@ -26,6 +28,14 @@ from cowpreload.why.still import Still
 
 _A_HEAP = 2000  # objects of the collector's; an empty program has more
 NAMED = 3000  # containers whose place in the program is looked for
+_OTHER_PYTHON = (
+    "it runs another Python than this command: page maps alone; run "
+    "`python -m cowpreload why` with the worker's own Python, 3.11 to 3.13"
+)
+_UNKNOWN_PYTHON = (
+    f"this command runs Python {sys.version_info[0]}.{sys.version_info[1]}: page maps "
+    "alone; objects are known on CPython 3.11 to 3.13"
+)
 Found = Counter[tuple[Cause, str]]
 Progress = Callable[[str], None]
 
@@ -43,14 +53,17 @@ def examine(pid: int, *, live: bool = False, progress: Progress = _quiet) -> Sha
     Raises:
         WhyError: it cannot be read, or is no worker.
     """
-    return _Examination(locate(pid), live, progress).run()
+    with ExitStack() as opened:
+        return _Examination(locate(pid), live, progress, opened).run()
 
 
 class _Examination:
     """What one run gathers."""
 
-    def __init__(self, worker: Worker, live: bool, progress: Progress) -> None:
-        self._worker = worker
+    def __init__(
+        self, worker: Worker, live: bool, progress: Progress, opened: ExitStack
+    ) -> None:
+        self._worker, self._opened = worker, opened
         self._pid, self._master = worker.pid, worker.master
         self._live, self._say = live, progress
         self._notes: list[str] = []
@@ -66,10 +79,7 @@ class _Examination:
             self._notes.append("it is no fork of its parent: no bytes to compare with")
         python = python_in(self._worker)
         if python is None:
-            self._notes.append(
-                "it runs another Python than this command: page maps alone; run "
-                "`python -m cowpreload why` with the worker's own Python, 3.11 to 3.13"
-            )
+            self._notes.append(_OTHER_PYTHON if layout.own() else _UNKNOWN_PYTHON)
         pause = self._read(python)
         shot = self._shot()
         return Sharing(
@@ -114,7 +124,7 @@ class _Examination:
                     "booked wrongly"
                 )
             self._from(python, still.pid or self._pid)
-            if still.pid:
+            if still.pid and self._how is How.LIVE:
                 self._how = How.STILL
             return still.pause
 
@@ -140,7 +150,10 @@ class _Examination:
     ) -> Changes | None:
         offsets, where = python
         try:
-            memories = Memory(source), Memory(self._master)
+            memories = tuple(
+                self._opened.enter_context(closing(Memory(pid, named)))
+                for pid, named in ((source, self._pid), (self._master, 0))
+            )
         except WhyError as error:
             self._notes.append(f"page maps alone: {error}")
             return None

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 
 from cowpreload.board import Board, open_board
-from cowpreload.errors import NativeError, WhyError
+from cowpreload.errors import NativeError, NotFoundError, WhyError
 from cowpreload.why import layout
 from cowpreload.why.layout import Layout, Python
 from cowpreload.why.process import Mapping, mappings, parent
@@ -41,7 +41,7 @@ def locate(pid: int) -> Worker:
     mappings(pid)
     try:
         board = open_board(pid, writable=True)
-    except (LookupError, NativeError, OSError):
+    except (NotFoundError, NativeError, OSError):
         return Worker(pid, _forked_from(pid), None, 0)
     if board.master_pid == pid:
         raise WhyError(

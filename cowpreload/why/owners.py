@@ -150,7 +150,7 @@ class Owners:
                             continue
                     self._weigh(target, hit.at, hit.word)
 
-    def _bytes(self) -> Iterator[tuple[int, bytes]]:
+    def _bytes(self) -> Iterator[tuple[int, bytearray]]:
         for piece in self._pieces:
             for base in range(piece.start, piece.end, _READ):
                 yield base, self._memory.read(base, min(_READ, piece.end - base))

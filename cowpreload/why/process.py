@@ -1,7 +1,7 @@
 """One process as /proc shows it: mappings, page maps, bytes. Reads, never writes.
 
 Addresses are integers, words are 8 bytes. What cannot be read is zero; a process that
-is gone or another user's raises once, when it is opened.
+has ended or is another user's raises.
 """
 
 from __future__ import annotations
@@ -56,7 +56,12 @@ def mappings(pid: int) -> list[Mapping]:
     try:
         text = Path(f"/proc/{pid}/maps").read_text()
     except OSError as error:
-        raise WhyError(f"pid={pid}: {error.strerror}; {access_advice(pid)}") from error
+        raise _unreadable(pid, "mappings", error) from error
+    if not text:
+        raise WhyError(
+            f"pid={pid}: has ended, or is a kernel thread; name a worker, see "
+            "cowpreload status"
+        )
     found = []
     for line in text.splitlines():
         fields = line.split(maxsplit=5)
@@ -75,13 +80,16 @@ def mappings(pid: int) -> list[Mapping]:
     return found
 
 
-def access_advice(pid: int) -> str:
-    """What to do when a process cannot be read."""
+def _unreadable(pid: int, what: str, error: OSError) -> WhyError:
+    """The error for a process that cannot be read, and what to do."""
     if not Path(f"/proc/{pid}").exists():
-        return "there is no such process"
-    return (
-        "run as the process's user; where kernel.yama.ptrace_scope is not 0, or the "
-        "server changed its user, run as root"
+        return WhyError(
+            f"pid={pid}: there is no such process; name a worker, see cowpreload status"
+        )
+    return WhyError(
+        f"pid={pid}: its {what} cannot be read ({error.strerror}); run as the "
+        "process's user; where kernel.yama.ptrace_scope is not 0, or the server "
+        "changed its user, run as root"
     )
 
 
@@ -95,8 +103,15 @@ def parent(pid: int) -> int:
 
 
 def page_flags(pid: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
-    """(address, pagemap entry) of each page of `mapping` that is present or swapped."""
-    fd = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+    """(address, pagemap entry) of each page of `mapping` that is present or swapped.
+
+    Raises:
+        WhyError: the process has ended, or is another user's.
+    """
+    try:
+        fd = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _unreadable(pid, "page map", error) from error
     try:
         at, last = mapping.start // PAGE * 8, mapping.end // PAGE * 8
         while at < last:
@@ -120,19 +135,19 @@ def page_flags(pid: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
 class Memory:
     """The bytes of a process.
 
+    Args:
+        named: the pid that errors name, if another: `pid` may be a still copy.
+
     Raises:
         WhyError: they may not be read.
     """
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
+    def __init__(self, pid: int, named: int = 0) -> None:
+        self.pid = named or pid
         try:
             self._fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise WhyError(
-                f"pid={pid}: its memory cannot be read ({error.strerror}); "
-                f"{access_advice(pid)}"
-            ) from error
+            raise _unreadable(pid, "memory", error) from error
         self._blocks: dict[int, memoryview] = {}
 
     def close(self) -> None:
@@ -145,18 +160,27 @@ class Memory:
         except OSError:
             return True
 
-    def read(self, address: int, size: int) -> bytes:
-        """`size` bytes; zeros where there is nothing to read."""
-        try:
-            text = os.pread(self._fd, size, address)
-        except (OSError, OverflowError):
-            text = b""
-        if len(text) == size:
-            return text
-        if size <= PAGE:
-            return text.ljust(size, b"\0")
-        first = PAGE - address % PAGE
-        return self.read(address, first) + self.read(address + first, size - first)
+    def read(self, address: int, size: int) -> bytearray:
+        """`size` bytes; zeros where there is nothing to read.
+
+        A read stops at the first page that cannot be read, and at 0x7ffff000 bytes; it
+        gives nothing, without an error, when the process has ended.
+
+        Raises:
+            WhyError: the process has ended.
+        """
+        found = bytearray(size)
+        room, at = memoryview(found), 0
+        while at < size:
+            try:
+                count = os.preadv(self._fd, [room[at:]], address + at)
+            except (OSError, OverflowError):
+                at += PAGE - (address + at) % PAGE
+                continue
+            if not count:
+                raise WhyError(f"pid={self.pid}: ended while it was read; try again")
+            at += count
+        return found
 
     def words(self, address: int) -> memoryview:
         """The aligned 16 KiB around `address`, as words."""

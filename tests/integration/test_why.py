@@ -20,7 +20,8 @@ from cowpreload.bench.server import Server, alive, wait_until
 from cowpreload.bench.site import WARMUP, browsing
 from cowpreload.board import open_board
 from cowpreload.causes import Cause, How, Sharing
-from cowpreload.errors import WhyError
+from cowpreload.cli.why import find_worker
+from cowpreload.errors import NotFoundError, WhyError
 from cowpreload.why import layout
 from cowpreload.why.examine import examine
 
@@ -108,6 +109,23 @@ def test_a_stopped_worker_is_read_live(servers: Servers) -> None:
     check_whole(examine(worker))
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_a_worker_that_ends_meanwhile_gives_no_report(
+    servers: Servers, live: bool
+) -> None:
+    server = ready(servers.on("sync", workers=1), workers=1)
+    worker = server.workers()[0]
+
+    def end(text: str) -> None:
+        if text.startswith("looking for"):
+            copy = [] if live else copies(worker)
+            os.kill(worker, signal.SIGKILL)
+            wait_until(lambda: not any(map(alive, [worker, *copy])), 10, "their end")
+
+    with pytest.raises(WhyError, match=f"pid={worker}: ended while it was read"):
+        examine(worker, live=live, progress=end)
+
+
 def test_a_copy_ends_with_its_worker(servers: Servers) -> None:
     from cowpreload.why.still import Still
 
@@ -185,15 +203,31 @@ def test_a_master_and_a_stranger_are_refused(servers: Servers) -> None:
     assert done.stderr.startswith("cowpreload: pid=4194303: ")
 
 
+def test_a_slot_needs_a_master(servers: Servers) -> None:
+    server = ready(servers.on("sync"), workers=2)
+    first = open_board(server.pid).view(1).pid
+    assert find_worker(server.pid, 1) == first
+    with pytest.raises(NotFoundError, match=f"--pid {server.pid} --slot 2"):
+        find_worker(first, 2)
+    with pytest.raises(NotFoundError, match="slot=9: has no worker"):
+        find_worker(server.pid, 9)
+
+
 def test_another_program_gets_what_page_maps_say() -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(["cat"], stdin=pipe, stdout=pipe, bufsize=0) as process:
+        assert process.stdin
+        assert process.stdout
         try:
+            process.stdin.write(b"x")
+            process.stdout.read(1)  # it has started
             found = examine(process.pid)
         finally:
             process.kill()
     assert found.how is How.MAPS
     assert found.private == found.kernel_private > 0
     assert len(found.notes) == 2
+    assert "runs another Python" in found.notes[1]
 
 
 def test_gunicorn_without_us_can_be_examined(servers: Servers) -> None:

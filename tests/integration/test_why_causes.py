@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from cowpreload.causes import Cause, How, Sharing
+from cowpreload.errors import WhyError
 from cowpreload.why import layout
 from cowpreload.why.examine import examine
 from cowpreload.why.process import Memory, mappings
@@ -128,5 +129,6 @@ def test_the_end_of_a_process_is_noticed() -> None:
         process.kill()
         process.wait()
         assert memory.ended(code)
-        assert memory.read(code, 8) == bytes(8)
+        with pytest.raises(WhyError, match="ended while it was read"):
+            memory.read(code, 8)
         memory.close()

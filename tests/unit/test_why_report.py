@@ -63,6 +63,11 @@ def test_the_report_fits_80_columns() -> None:
     assert "held the worker for at most 3.9 ms" in " ".join(text.split())
 
 
+def test_a_process_that_is_not_ours_is_not_called_a_worker() -> None:
+    assert why_text(ALL, (), ours=True).startswith("Worker 7 of master 6")
+    assert why_text(ALL, (), ours=False).startswith("Process 7 of master 6")
+
+
 def test_the_table_sums_up_to_the_private_memory() -> None:
     lines = why_text(ALL, ()).splitlines()
     names = [cause.value for cause in Cause]

@@ -1,0 +1,132 @@
+"""The command line: what is an error of the user's, and how it is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cowpreload import board
+from cowpreload.causes import How
+from cowpreload.cli import main, settings
+from cowpreload.errors import NotFoundError, WhyError
+from cowpreload.why import layout
+from cowpreload.why.examine import examine
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
+    """Run a command that raises `error`."""
+
+    def run(arguments: object) -> int:
+        raise error
+
+    monkeypatch.setattr(settings, "run", run)
+    return main(["settings"])
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (WhyError("pid=1: no; do that"), "pid=1: no; do that"),
+        (NotFoundError("pid=1: no; do that"), "pid=1: no; do that"),
+        (PermissionError(13, "Permission denied", "/a"), "/a: Permission denied"),
+        (OSError("odd"), "odd"),
+    ],
+)
+def test_an_error_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    text: str,
+) -> None:
+    assert fail(monkeypatch, error) == 1
+    assert capsys.readouterr().err == f"cowpreload: {text}\n"
+
+
+@pytest.mark.parametrize("error", [IndexError("x"), KeyError("x"), TypeError("x")])
+def test_a_bug_keeps_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    with pytest.raises(type(error)):
+        fail(monkeypatch, error)
+
+
+def test_an_interrupt_is_told_by_the_exit_code_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fail(monkeypatch, KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_reader_that_left_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "cowpreload", "settings"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--png", "/nonexistent/x.png"], "png=/nonexistent/x.png: needs a folder"),
+        (["--png", "x.foo"], "png=x.foo: ends in .png"),
+        (["--examples", "11"], "examples=11: is 0 to 10"),
+        (["--examples", "-1"], "examples=-1: is 0 to 10"),
+    ],
+)
+def test_why_refuses_what_it_could_not_do(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["why", *arguments])
+    assert stopped.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_a_result_folder_that_cannot_be_made_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    output = str(tmp_path / "file" / "results")
+    assert main(["bench", "--tiny", "nelson", "--output", output]) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["why", "status"])
+@pytest.mark.parametrize(
+    ("masters", "text"),
+    [([], "pid: none found; start a server"), ([5, 7], "pid: masters 5, 7 found")],
+)
+def test_exactly_one_server_is_meant(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    masters: list[int],
+    text: str,
+) -> None:
+    monkeypatch.setattr(board, "find_masters", lambda: masters)
+    assert main([command]) == 1
+    assert capsys.readouterr().err.startswith(f"cowpreload: {text}")
+
+
+def test_on_a_python_that_is_not_known_the_note_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(layout, "own", lambda: None)
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            found = examine(process.pid)
+        finally:
+            process.kill()
+    assert found.how is How.MAPS
+    assert "objects are known on CPython 3.11 to 3.13" in found.notes[1]
+    assert "another Python" not in " ".join(found.notes)
