@@ -99,7 +99,8 @@ def test_a_limit_below_a_fresh_worker_is_refused_at_start(
     servers: Servers, host: str, name: str
 ) -> None:
     server = servers.on(host, {f"cow-{name}": "300K"})
-    assert server.wait_exit() == (22 if host == "uwsgi" else 3)
+    # A worker that misses its signal while it boots holds gunicorn for 30 s.
+    assert server.wait_exit(60) == (22 if host == "uwsgi" else 3)
     line = server.wait_log("a fresh worker has private=")
     assert re.search(rf"{name}=300KiB: .* private=\d+[KM]iB already; raise", line)
 
