@@ -94,7 +94,7 @@ def limits(results: Results) -> str:
     rows: list[tuple[str, ...]] = []
     for version, found in results.items():
         scale, modes = found["scale"], found["instagram"]["modes"]
-        small = next(iter(scale["heaps"]))
+        heaps = dict.fromkeys((next(iter(scale["heaps"])), _heap(scale)))
         fewest = str(min(scale["method"]["plan"]["workers"]))
         ends = [
             modes[f"gunicorn {mode}"]["summary"]["end"] for mode in ("plain", "all")
@@ -104,13 +104,12 @@ def limits(results: Results) -> str:
             for mode in ("plain", "all")
         ]
         rows += [
-            (
-                f"{version}: {fewest} workers, {small} MB: total PSS",
-                *_at(scale, small, fewest),
-            ),
-            (
-                f"{version}: {fewest} workers, {_heap(scale)} MB: total PSS",
-                *_at(scale, _heap(scale), fewest),
+            *(
+                (
+                    f"{version}: {fewest} workers, {heap} MB: total PSS",
+                    *_at(scale, heap, fewest),
+                )
+                for heap in heaps
             ),
             (
                 f"{version}: requests that read most of the heap: private a worker",
