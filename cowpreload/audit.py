@@ -14,6 +14,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 from cowpreload.records import Finding
@@ -164,6 +165,7 @@ def _file(fd: int, mode: int, logging_fds: set[int]) -> Iterator[Finding]:
 
 def _open_things(before: Descriptors) -> Iterator[Finding]:
     logging_fds = _logging_fds()
+    tls_fds = cache(_tls_fds)  # only if there is a connection: it looks at every object
     for fd in _open_fds():
         if _identity(fd) in before or fd <= 2:
             continue
@@ -172,8 +174,7 @@ def _open_things(before: Descriptors) -> Iterator[Finding]:
             if stat.S_ISSOCK(mode):
                 peer = _peer(fd)
                 if peer:
-                    # Only now: it looks at every object there is.
-                    what = "tls-connection" if fd in _tls_fds() else "connection"
+                    what = "tls-connection" if fd in tls_fds() else "connection"
                     where = f"peer={peer[1]} transport={peer[0]} fd={fd}"
                     yield Finding(what, where, _SOCKET_ADVICE)
             else:
