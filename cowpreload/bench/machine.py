@@ -19,6 +19,11 @@ def _meminfo(name: str) -> int:
     return 0
 
 
+def available() -> int:
+    """Bytes that the machine can still give."""
+    return _meminfo("MemAvailable")
+
+
 def machine() -> dict[str, object]:
     """Processor, memory (bytes) and kernel; no name and no address."""
     models = [

@@ -153,11 +153,3 @@ def leave_all(server: Server, seconds: float = 300) -> Exit:
     wait_until(lambda: not alive(server.pid), seconds, "the master to end")
     faults = stat(server.pid).children_faults - reaped - worked
     return Exit(took, faults, before, peak)
-
-
-def available() -> int:
-    """Bytes that the machine can still give."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise LookupError("/proc/meminfo: no line MemAvailable")

@@ -60,12 +60,10 @@ def fit(points: Sequence[tuple[float, float]]) -> Line:
     """
     if len({x for x, _ in points}) < 2:
         raise ValueError("a line needs points at two places")
-    count = len(points)
-    mean_x = sum(x for x, _ in points) / count
-    mean_y = sum(y for _, y in points) / count
-    width = sum((x - mean_x) ** 2 for x, _ in points)
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / width
-    start = mean_y - slope * mean_x
+    xs, ys = zip(*points, strict=True)
+    slope, start = statistics.linear_regression(xs, ys)
+    count, mean_x = len(xs), statistics.fmean(xs)
+    width = sum((x - mean_x) ** 2 for x in xs)
     rest = sum((y - slope * x - start) ** 2 for x, y in points)
     error = sqrt(rest / (count - 2) / width) if count > 2 else 0.0
     return Line(slope, start, error)

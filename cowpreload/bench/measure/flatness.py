@@ -8,12 +8,11 @@ of the two, for the application itself may grow.
 
 from __future__ import annotations
 
-from statistics import linear_regression
-
 from cowpreload import _core
 from cowpreload.bench.client import Load
 from cowpreload.bench.measure import common
 from cowpreload.bench.measure.common import Figures, Site, mb, mix
+from cowpreload.bench.stats import fit
 
 REQUESTS = 50_000
 SETTLED = 5_000
@@ -33,7 +32,7 @@ def _measure(site: Site, immortal: str, requests: int) -> Figures:
             sizes.append(_core.take_reading(worker).private)
             common.say(f"flatness: immortal={immortal} {served} {mb(sizes[-1])} MB")
     settled = [pair for pair in zip(marks, sizes, strict=True) if pair[0] >= SETTLED]
-    slope = linear_regression(*zip(*settled, strict=True)).slope
+    slope = fit(settled).slope
     return {
         "private_mb": dict(zip(map(str, marks), map(mb, sizes), strict=True)),
         "bytes_a_request": round(slope, 1),

@@ -18,8 +18,9 @@ from cowpreload.bench.cgroup import Cgroup
 from cowpreload.bench.hall import Hall, paired
 from cowpreload.bench.journal import Journal, say
 from cowpreload.bench.lines import Lines
+from cowpreload.bench.machine import available
 from cowpreload.bench.mode import HOSTS, SHOWN, Mode, ours, plain
-from cowpreload.bench.observe import available, look, wait_forked, wait_quiet
+from cowpreload.bench.observe import look, wait_forked, wait_quiet
 from cowpreload.bench.scenarios import Options
 from cowpreload.bench.server import Server
 from cowpreload.bench.server import gunicorn as start_gunicorn

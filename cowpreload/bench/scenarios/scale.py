@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from cowpreload.bench.hall import Hall
 from cowpreload.bench.journal import Journal, say
+from cowpreload.bench.machine import available
 from cowpreload.bench.mode import HOSTS, Mode, ours, plain
-from cowpreload.bench.observe import available, look, wait_forked
+from cowpreload.bench.observe import look, wait_forked
 from cowpreload.bench.scenarios import Options
 from cowpreload.bench.site import browsing
 from cowpreload.bench.stats import Figures, fit, spread
