@@ -222,7 +222,6 @@ class Master:
         return len(findings)
 
     def _freeze(self, settings: Settings, log: Any) -> FreezeReport:
-        report = FreezeReport(collector.objects(), 0, 0.0)
         walk, why_not = plan(settings)
         if why_not:
             log.info("cow: immortal=off: %s", why_not)
@@ -232,6 +231,7 @@ class Master:
             report = freeze(walk)
             _core.trim()
         else:
+            report = FreezeReport(collector.objects(), 0, 0.0)
             release()
         if report.immortal.fault:
             fault = report.immortal.fault

@@ -8,14 +8,13 @@ the native core, which has one state for the whole process.
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from cowpreload import leave
+from cowpreload import collector, leave
 from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError
@@ -26,7 +25,7 @@ from cowpreload.warmup import warm_up
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_loading: dict[str, Any] = {"before": frozenset(), "threshold": None}
+_loading: dict[str, Any] = {"before": frozenset(), "resume_gc": lambda: None}
 
 
 def say(line: str) -> None:
@@ -80,8 +79,7 @@ def begin_loading(settings: Settings, before: Descriptors) -> None:
     """Right before the applications are loaded; main interpreter only."""
     _loading["before"] = before
     if settings.loading_gc == "off":
-        _loading["threshold"] = gc.get_threshold()
-        gc.set_threshold(0)
+        _loading["resume_gc"] = collector.stop()
 
 
 def own_paths(paths: Sequence[str], mount: str, mounts: Sequence[str]) -> list[str]:
@@ -144,16 +142,15 @@ def settle(text: str, is_main: int) -> int:
 @reported
 def freeze_here(text: str, walk: Walk | None) -> int:
     """Freeze this interpreter's heap; the number of objects."""
-    objects = len(gc.get_objects())
     if _settings(text).freeze == "on":
         report = freeze(walk)
         objects = report.objects
         if report.immortal.fault:
             say(f"cow: immortal in part ({report.immortal.fault}): frozen all the same")
     else:
+        objects = collector.objects()
         release()
-    if _loading["threshold"] is not None:
-        gc.set_threshold(*_loading["threshold"])
+    _loading["resume_gc"]()
     return objects
 
 
@@ -161,14 +158,14 @@ def freeze_here(text: str, walk: Walk | None) -> int:
 def begin(text: str) -> int:
     """In a fresh worker, in each interpreter: its collector."""
     if _settings(text).gc == "off":
-        gc.set_threshold(0)
+        collector.stop()
     return 0
 
 
 @reported
 def unfreeze() -> int:
     """Before a whole finalization: it should find what was frozen."""
-    gc.unfreeze()
+    collector.unfreeze()
     return 0
 
 
