@@ -117,7 +117,7 @@ class _Examination:
             self._from(python, self._pid)
             return 0.0
         self._say("asking the worker for a still copy")
-        with Still(board, slot, lambda: void(self._shot())) as still:
+        with Still(board, slot, self._shot) as still:
             if still.why_not:
                 self._notes.append(
                     f"read live: {still.why_not}; what was written meanwhile may be "
@@ -254,7 +254,3 @@ def _is_frozen(memory: Memory, head: int) -> bool:
         if at in (0, head):
             return False
     return True
-
-
-def void(value: object) -> None:
-    """Forget a value."""

@@ -31,7 +31,7 @@ class Still:
         why_not: why there is none.
     """
 
-    def __init__(self, board: Board, slot: int, before: Callable[[], None]) -> None:
+    def __init__(self, board: Board, slot: int, before: Callable[[], object]) -> None:
         self._row: Any = board.raw.slot + slot - 1
         self._before = before
         self._asked = False
