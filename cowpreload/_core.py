@@ -193,18 +193,19 @@ def now() -> float:
 def slot_view(board: Any, slot: int) -> SlotView:
     """Copy one slot (1 ..) out of a mapped board."""
     raw = board.slot[slot - 1]
+    life, memory = raw.life, raw.memory
     at = lib.cow_now_ms()
     return SlotView(
         slot=slot,
-        state=_STATES.get(raw.state, "unknown"),
-        generation=raw.generation,
-        pid=raw.pid,
-        requests=raw.requests,
-        private=raw.private_bytes,
-        shared=raw.shared_bytes,
-        pss=raw.pss,
-        rss=raw.rss,
-        age=max(0, at - raw.booted_at_ms) / 1000,
-        read_age=max(0, at - raw.read_at_ms) / 1000 if raw.read_at_ms else 0.0,
-        strikes=raw.strikes,
+        state=_STATES.get(life.state, "unknown"),
+        generation=life.generation,
+        pid=life.pid,
+        requests=life.requests,
+        private=memory.private_bytes,
+        shared=memory.shared_bytes,
+        pss=memory.pss,
+        rss=memory.rss,
+        age=max(0, at - life.booted_at_ms) / 1000,
+        read_age=max(0, at - memory.read_at_ms) / 1000 if memory.read_at_ms else 0.0,
+        strikes=raw.judged.strikes,
     )

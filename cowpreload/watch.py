@@ -68,7 +68,7 @@ class Watch:
         self._jitter_ms = 0
         self._pid = os.getpid()
         self._row = board.raw.slot[slot - 1]
-        self._row.pid = self._pid
+        self._row.life.pid = self._pid
         check(lib.cow_watch_start(board.raw, slot, self._limits, self._host))
 
     def ready(self, jitter: float) -> Ready:
@@ -104,12 +104,12 @@ class Watch:
 
     def count(self, requests: int) -> None:
         """Post the number of requests of this generation."""
-        self._row.requests = requests
+        self._row.life.requests = requests
 
     def leaving(self) -> None:
         """Post that the worker is at its exit handlers, whoever sent it there."""
         if os.getpid() == self._pid:  # and not in a child of the application's own
-            self._row.state = _core.LEAVING
+            self._row.life.state = _core.LEAVING
 
     def view(self) -> SlotView:
         """This worker's slot, with a reading taken now."""
@@ -117,10 +117,10 @@ class Watch:
             reading = _core.take_reading()
         except NativeError:
             return self._board.view(self.slot)
-        row = self._row
-        row.private_bytes, row.shared_bytes = reading.private, reading.shared
-        row.pss, row.rss = reading.pss, reading.rss
-        row.read_at_ms = lib.cow_now_ms()
+        memory = self._row.memory
+        memory.private_bytes, memory.shared_bytes = reading.private, reading.shared
+        memory.pss, memory.rss = reading.pss, reading.rss
+        memory.read_at_ms = lib.cow_now_ms()
         return self._board.view(self.slot)
 
 

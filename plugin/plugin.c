@@ -61,7 +61,7 @@ static void hijack_worker(void) {
 static void tell_again(void) {
     for (int i = 1; i <= uwsgi.numproc && i <= COW_SLOTS; i++)
         if (uwsgi.workers[i].pid > 0 &&
-            cow_api->board->slot[i - 1].state == COW_READY &&
+            cow_api->board->slot[i - 1].life.state == COW_READY &&
             uwsgi_now() > uwsgi.workers[i].cursed_at + 1)
             kill(uwsgi.workers[i].pid, SIGINT);
 }

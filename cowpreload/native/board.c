@@ -51,21 +51,22 @@ int cow_slot_get(struct cow_board *board, uint32_t slot, struct cow_slot **out) 
 int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid) {
     struct cow_slot *at;
     if (cow_slot_get(board, slot, &at)) return COW_ESLOT;
-    uint64_t generation = at->generation + 1;
-    uint32_t early = at->early;
+    uint64_t generation = at->life.generation + 1;
+    uint32_t early = at->judged.early;
     memset(at, 0, sizeof *at);
-    at->generation = generation;
-    at->early = early;
-    at->pid = (int32_t)pid;
-    at->booted_at_ms = cow_now_ms();
-    STORE(at->state, COW_BOOTING);
+    at->life.generation = generation;
+    at->judged.early = early;
+    at->life.pid = (int32_t)pid;
+    at->life.booted_at_ms = cow_now_ms();
+    STORE(at->life.state, COW_BOOTING);
     return COW_OK;
 }
 
 uint32_t cow_slot_find(struct cow_board *board) {
     for (uint32_t slot = 1; slot <= COW_SLOTS; slot++) {
         struct cow_slot *at = &board->slot[slot - 1];
-        if (LOAD(at->state) == COW_FREE || (at->pid > 0 && !cow_prim_alive(at->pid)))
+        if (LOAD(at->life.state) == COW_FREE ||
+            (at->life.pid > 0 && !cow_prim_alive(at->life.pid)))
             return slot;
     }
     return 0;
@@ -74,8 +75,8 @@ uint32_t cow_slot_find(struct cow_board *board) {
 int cow_slot_free(struct cow_board *board, uint32_t slot) {
     struct cow_slot *at;
     if (cow_slot_get(board, slot, &at)) return COW_ESLOT;
-    at->pid = 0;
-    STORE(at->state, COW_FREE);
+    at->life.pid = 0;
+    STORE(at->life.state, COW_FREE);
     return COW_OK;
 }
 
@@ -97,8 +98,8 @@ static int ticket_lapsed(struct cow_board *board, uint64_t ticket, uint64_t now_
     if (cow_slot_get(board, TICKET_SLOT(ticket), &at)) return 1;
     if (held_ms > COW_TICKET_STUCK_MS) return 1;
     /* Free for the moment between the end of a worker and its replacement, too. */
-    if (LOAD(at->state) == COW_FREE) return held_ms > COW_TICKET_DEAD_MS;
-    if (at->pid != (int32_t)pid) return LOAD(at->state) == COW_READY;
+    if (LOAD(at->life.state) == COW_FREE) return held_ms > COW_TICKET_DEAD_MS;
+    if (at->life.pid != (int32_t)pid) return LOAD(at->life.state) == COW_READY;
     return held_ms > COW_TICKET_DEAD_MS && !cow_prim_alive(pid);
 }
 
@@ -134,11 +135,11 @@ void cow_end_post(struct cow_board *board, uint32_t slot,
     struct cow_slot *at;
     if (cow_slot_get(board, slot, &at)) return;
     struct cow_end *end = &board->end[slot - 1];
-    end->generation = at->generation;
-    end->pid = at->pid;
+    end->generation = at->life.generation;
+    end->pid = at->life.pid;
     end->private_bytes = reading->private_bytes;
     end->limit = verdict->limit;
-    end->age_ms = now_ms - at->booted_at_ms;
+    end->age_ms = now_ms - at->life.booted_at_ms;
     end->at_ms = now_ms;
     end->action = (uint16_t)verdict->action;
     end->reason = (uint16_t)verdict->reason;

@@ -134,7 +134,7 @@ int cow_hard_due(const struct cow_limits *limits, const struct cow_history *hist
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_LAYOUT 2u   /* change with any struct below, and cow_walk of immortal.h */
+#define COW_LAYOUT 3u   /* change with any struct below, and cow_walk of immortal.h */
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 
@@ -145,28 +145,55 @@ enum cow_state {
     COW_LEAVING = 3, /* finishing its requests, or at its exit handlers */
 };
 
-struct cow_slot {        /* two cache lines; its worker writes while it lives */
+/* A slot is three protocols side by side, each with its own writer and its own cache
+ * lines, so that none slows another down. */
+
+/* The worker's life: its host writes it, and the watching thread when it asks it to
+ * leave. */
+struct cow_life {
     uint32_t state;      /* enum cow_state */
     int32_t pid;         /* 0 while FREE */
     uint64_t generation; /* how often the slot was filled, from 1 */
     uint64_t requests;   /* of this generation */
+    uint64_t booted_at_ms;
+    uint64_t ready_at_ms;
+};
+
+/* What the verdict counts from one reading to the next: the watching thread's. */
+struct cow_judged {
+    uint64_t ready_private; /* the reading taken when ready */
+    uint32_t strikes;       /* as in cow_history */
+    uint32_t early;         /* as in cow_history; kept for the next generation */
+};
+
+/* The last reading, for whoever looks at the board. No verdict is made from it. */
+struct cow_memory {
     uint64_t private_bytes;
     uint64_t shared_bytes;
     uint64_t pss;
     uint64_t rss;
     uint64_t read_at_ms; /* when private, shared and pss were read */
     uint64_t seen_at_ms; /* when the watching thread last looked */
-    uint64_t booted_at_ms;
-    uint64_t ready_at_ms;
-    uint64_t ready_private;
-    uint32_t strikes;
-    uint32_t early;
-    uint32_t source;   /* enum cow_source */
-    uint32_t still;    /* enum cow_still: a report and the worker take turns */
-    int32_t still_pid; /* the still copy, while HELD */
-    uint32_t still_us; /* how long the system took to make it; 0: not known yet */
-    uint32_t still_errno;
+    uint32_t source;     /* enum cow_source */
     uint32_t reserved;
+};
+
+/* The handshake for a still copy: a report and the watching thread take turns at
+ * `state`; what the others say belongs to the state that was published last. */
+struct cow_still {
+    uint32_t state; /* enum cow_still_state of still.h */
+    int32_t pid;    /* the copy, while HELD */
+    uint32_t us;    /* how long the system took to make it; 0: not known yet */
+    uint32_t error; /* an errno, when FAILED */
+};
+
+#define COW_LINE __attribute__((aligned(64)))
+
+struct cow_slot { /* aligned so that no two slots share a line or its neighbour */
+    struct cow_life life COW_LINE;
+    struct cow_judged judged;
+    struct cow_memory memory COW_LINE;
+    struct cow_still still COW_LINE;
 } __attribute__((aligned(128)));
 
 /* Why a worker was told to go; outlives the slot's generation until the host's

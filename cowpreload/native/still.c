@@ -1,8 +1,8 @@
 /*
  * The still copy of a worker: made on the watching thread when a report asks.
  *
- * Takes  a slot's `still` word; see enum cow_still. Gives a child that runs nothing, so
- *        that its memory is the worker's at one moment.
+ * Takes  a slot's `still` part; see enum cow_still_state.
+ * Gives  a child that runs nothing, so that its memory is the worker's at one moment.
  * Must not disturb the worker: no lock, no signal, no file, no fork handler. What the
  * fork costs the worker is the time in which the system copies its page tables, and one
  * copied page for each that it writes while the copy lives.
@@ -21,48 +21,48 @@ static struct {
     uint64_t until_ms; /* a report is attended until then; 0: none is */
 } copy;
 
-int cow_still_move(struct cow_slot *slot, uint32_t from, uint32_t to) {
-    return __atomic_compare_exchange_n(&slot->still, &from, to, 0, __ATOMIC_ACQ_REL,
+int cow_still_move(struct cow_still *still, uint32_t from, uint32_t to) {
+    return __atomic_compare_exchange_n(&still->state, &from, to, 0, __ATOMIC_ACQ_REL,
                                        __ATOMIC_ACQUIRE);
 }
 
 /* Nothing to say to a report that has gone meanwhile. */
-static void fail(struct cow_slot *slot, int error) {
-    STORE(slot->still_errno, (uint32_t)error);
-    (void)cow_still_move(slot, COW_STILL_GO, COW_STILL_FAILED);
+static void fail(struct cow_still *still, int error) {
+    STORE(still->error, (uint32_t)error);
+    (void)cow_still_move(still, COW_STILL_GO, COW_STILL_FAILED);
 }
 
 /* In the copy. Ends when it is released, forgotten, or when the slot has another
  * worker, which begins with no copy. */
-static void be_still(struct cow_slot *slot, pid_t parent) {
+static void be_still(struct cow_still *still, pid_t parent) {
     uint64_t until_ms = cow_now_ms() + COW_STILL_HELD_MS;
     int error = cow_prim_detach(parent);
     if (error) {
         /* Without its parent it has no say in a slot that another may have. */
-        if (error != ESRCH) fail(slot, error);
+        if (error != ESRCH) fail(still, error);
         _exit(0);
     }
-    STORE(slot->still_pid, (int32_t)getpid());
-    (void)cow_still_move(slot, COW_STILL_GO, COW_STILL_HELD);
-    while (LOAD(slot->still) == COW_STILL_HELD && cow_now_ms() < until_ms)
+    STORE(still->pid, (int32_t)getpid());
+    (void)cow_still_move(still, COW_STILL_GO, COW_STILL_HELD);
+    while (LOAD(still->state) == COW_STILL_HELD && cow_now_ms() < until_ms)
         cow_prim_nap_us(5000);
     _exit(0);
 }
 
-static void make(struct cow_slot *slot) {
+static void make(struct cow_still *still) {
     pid_t parent = getpid(), pid;
-    STORE(slot->still_us, 0);
-    STORE(slot->still_pid, 0);
+    STORE(still->us, 0);
+    STORE(still->pid, 0);
     uint64_t began_us = cow_prim_now_us();
     int error = cow_prim_clone(&pid);
-    if (!error && pid == 0) be_still(slot, parent);
+    if (!error && pid == 0) be_still(still, parent);
     uint64_t took_us = cow_prim_now_us() - began_us;
     if (error) {
-        fail(slot, error);
+        fail(still, error);
         return;
     }
     copy.pid = pid;
-    STORE(slot->still_us, took_us ? (uint32_t)took_us : 1);
+    STORE(still->us, took_us ? (uint32_t)took_us : 1);
 }
 
 /* The report reads the page map and says go; one that does not is forgotten. Only a
@@ -70,17 +70,17 @@ static void make(struct cow_slot *slot) {
  * the reading at ready is what growth is measured from. */
 static void attend(struct cow_slot *slot) {
     if (!copy.until_ms) {
-        if (LOAD(slot->state) == COW_READY &&
-            cow_still_move(slot, COW_STILL_WANTED, COW_STILL_ATTENDING))
+        if (LOAD(slot->life.state) == COW_READY &&
+            cow_still_move(&slot->still, COW_STILL_WANTED, COW_STILL_ATTENDING))
             copy.until_ms = cow_now_ms() + COW_STILL_ATTEND_MS;
         return;
     }
-    if (LOAD(slot->still) == COW_STILL_ATTENDING) {
+    if (LOAD(slot->still.state) == COW_STILL_ATTENDING) {
         if (cow_now_ms() < copy.until_ms) return;
-        (void)cow_still_move(slot, COW_STILL_ATTENDING, COW_STILL_NONE);
+        (void)cow_still_move(&slot->still, COW_STILL_ATTENDING, COW_STILL_NONE);
     }
     copy.until_ms = 0;
-    if (LOAD(slot->still) == COW_STILL_GO) make(slot);
+    if (LOAD(slot->still.state) == COW_STILL_GO) make(&slot->still);
 }
 
 int cow_still_lives(void) { return copy.pid && copy.parent == getpid(); }
@@ -94,9 +94,9 @@ uint64_t cow_still_attend(struct cow_slot *slot) {
     if (copy.pid && cow_prim_reap(copy.pid)) {
         copy.pid = 0;
         /* Not FAILED, which a report is to see, nor WANTED by the next one. */
-        (void)(cow_still_move(slot, COW_STILL_GO, COW_STILL_NONE) ||
-               cow_still_move(slot, COW_STILL_HELD, COW_STILL_NONE) ||
-               cow_still_move(slot, COW_STILL_RELEASED, COW_STILL_NONE));
+        (void)(cow_still_move(&slot->still, COW_STILL_GO, COW_STILL_NONE) ||
+               cow_still_move(&slot->still, COW_STILL_HELD, COW_STILL_NONE) ||
+               cow_still_move(&slot->still, COW_STILL_RELEASED, COW_STILL_NONE));
     }
     if (!copy.pid) attend(slot);
     return copy.until_ms ? COW_STILL_STEP_MS : COW_STILL_LOOK_MS;

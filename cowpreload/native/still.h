@@ -1,7 +1,7 @@
 /*
  * A still copy of a worker, which a report can read in peace.
  *
- * Takes  the `still` word of a slot, by which the report and the watching thread take
+ * Takes  the `still` part of a slot, by which the report and the watching thread take
  *        turns. Gives a child of the worker that runs nothing.
  */
 #ifndef COW_STILL_H
@@ -14,13 +14,13 @@
  * GO (it has read the page map meanwhile: the fork makes every page shared again), and
  * from HELD to RELEASED; from FAILED to WANTED as from NONE; and from GO to NONE if it
  * gives up, which ends a copy. A hard limit may move HELD to RELEASED, too. */
-enum cow_still {
+enum cow_still_state {
     COW_STILL_NONE = 0,
     COW_STILL_WANTED = 1,
     COW_STILL_ATTENDING = 2,
     COW_STILL_GO = 3,
     COW_STILL_HELD = 4,
-    COW_STILL_FAILED = 5, /* still_errno says why */
+    COW_STILL_FAILED = 5, /* `error` says why */
     COW_STILL_RELEASED = 6,
 };
 
@@ -38,7 +38,7 @@ uint64_t cow_still_attend(struct cow_slot *slot);
 /* Whether a copy of this process lives: the pages that it shares with the worker are
  * then missing in what the kernel calls private, and come back without a fault. */
 int cow_still_lives(void);
-/* Move the slot from one state to another; 0 if it was not in the first. */
-int cow_still_move(struct cow_slot *slot, uint32_t from, uint32_t to);
+/* Move from one state to another; 0 if it was not in the first. */
+int cow_still_move(struct cow_still *still, uint32_t from, uint32_t to);
 
 #endif

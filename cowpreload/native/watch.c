@@ -57,20 +57,20 @@ struct memory {
 
 static void post_reading(const struct cow_reading *reading) {
     struct cow_slot *slot = watch.slot;
-    STORE(slot->private_bytes, reading->private_bytes);
-    STORE(slot->shared_bytes, reading->shared_bytes);
-    STORE(slot->pss, reading->pss);
-    STORE(slot->rss, reading->rss);
-    STORE(slot->source, reading->source);
-    STORE(slot->read_at_ms, reading->at_ms);
+    STORE(slot->memory.private_bytes, reading->private_bytes);
+    STORE(slot->memory.shared_bytes, reading->shared_bytes);
+    STORE(slot->memory.pss, reading->pss);
+    STORE(slot->memory.rss, reading->rss);
+    STORE(slot->memory.source, reading->source);
+    STORE(slot->memory.read_at_ms, reading->at_ms);
 }
 
 static void become_ready(struct memory *memory) {
     struct cow_slot *slot = watch.slot;
-    memory->history.ready_at_ms = slot->ready_at_ms;
+    memory->history.ready_at_ms = slot->life.ready_at_ms;
     memory->history.ready_private = watch.ready_reading.private_bytes;
     memory->history.jitter_ms = watch.jitter_ms;
-    memory->history.early = slot->early;
+    memory->history.early = slot->judged.early;
     memory->private_bytes = watch.ready_reading.private_bytes;
     memory->faults = watch.ready_faults;
     memory->resident = watch.ready_resident;
@@ -81,7 +81,7 @@ static void become_ready(struct memory *memory) {
 static int look(struct memory *memory, uint64_t now_ms, struct cow_reading *reading) {
     uint64_t resident, faults = cow_prim_faults();
     if (cow_resident(&resident) != COW_OK) resident = memory->resident;
-    STORE(watch.slot->rss, resident);
+    STORE(watch.slot->memory.rss, resident);
 
     uint64_t bound =
         memory->taken
@@ -93,7 +93,8 @@ static int look(struct memory *memory, uint64_t now_ms, struct cow_reading *read
          * bound after it. The last one and what came since stay a bound; if that
          * passes the hard limit, the copy ends and the limit has its reading. */
         if (cow_hard_due(&watch.limits, &memory->history, bound))
-            (void)cow_still_move(watch.slot, COW_STILL_HELD, COW_STILL_RELEASED);
+            (void)cow_still_move(&watch.slot->still, COW_STILL_HELD,
+                                 COW_STILL_RELEASED);
         return 0;
     }
     if (memory->taken && now_ms < memory->fresh_at_ms &&
@@ -129,16 +130,16 @@ static void act(struct memory *memory, const struct cow_reading *reading,
     cow_judge(&watch.limits, &memory->history, reading, now_ms, &verdict);
     memory->history.strikes = verdict.strikes;
     memory->history.over_since_ms = verdict.over_since_ms;
-    STORE(slot->strikes, verdict.strikes);
+    STORE(slot->judged.strikes, verdict.strikes);
 
     if (verdict.action == COW_KILL) {
         cow_end_post(watch.board, watch.number, &verdict, reading, now_ms);
         cow_prim_kill_self();
-    } else if (verdict.action == COW_RECYCLE && LOAD(slot->state) == COW_READY &&
+    } else if (verdict.action == COW_RECYCLE && LOAD(slot->life.state) == COW_READY &&
                cow_ticket_take(watch.board, watch.number, watch.pid, &watch.limits,
                                now_ms)) {
-        STORE(slot->early, verdict.early);
-        STORE(slot->state, COW_LEAVING);
+        STORE(slot->judged.early, verdict.early);
+        STORE(slot->life.state, COW_LEAVING);
         cow_end_post(watch.board, watch.number, &verdict, reading, now_ms);
         ask_to_leave();
     }
@@ -160,21 +161,21 @@ static void *run(void *unused) {
         if (now_ms >= next_ms) {
             struct cow_reading reading;
             if (!memory.history.ready_at_ms && LOAD(watch.ready)) become_ready(&memory);
-            if (watch.host.requests) STORE(slot->requests, *watch.host.requests);
+            if (watch.host.requests) STORE(slot->life.requests, *watch.host.requests);
             if (look(&memory, now_ms, &reading)) act(&memory, &reading, now_ms);
             /* A host's loop may have been between its look at the flag and its
              * wait when it was asked: ask again until it has gone. A signal is
              * sent once, it would kill a worker at its exit handlers. */
-            if (watch.host.ask_to_leave && LOAD(slot->state) == COW_LEAVING)
+            if (watch.host.ask_to_leave && LOAD(slot->life.state) == COW_LEAVING)
                 watch.host.ask_to_leave();
             /* It outlived the time it was spared without passing a limit. */
             if (memory.history.early && !memory.history.strikes &&
                 now_ms > memory.history.ready_at_ms +
                              cow_spared_ms(&watch.limits, &memory.history)) {
                 memory.history.early = 0;
-                STORE(slot->early, 0);
+                STORE(slot->judged.early, 0);
             }
-            STORE(slot->seen_at_ms, now_ms);
+            STORE(slot->memory.seen_at_ms, now_ms);
             next_ms = now_ms + watch.limits.interval_ms;
         }
         int lived = cow_still_lives();
@@ -248,9 +249,9 @@ int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds) {
     }
     watch.ready_reading = *out;
     watch.jitter_ms = jitter_ms;
-    STORE(slot->ready_private, out->private_bytes);
-    STORE(slot->ready_at_ms, cow_now_ms());
-    STORE(slot->state, COW_READY);
+    STORE(slot->judged.ready_private, out->private_bytes);
+    STORE(slot->life.ready_at_ms, cow_now_ms());
+    STORE(slot->life.state, COW_READY);
     STORE(watch.ready, 1);
     cow_ticket_release(watch.board, watch.number);
     return code;

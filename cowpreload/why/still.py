@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from cowpreload._core import lib
+from cowpreload._core import ffi, lib
 from cowpreload.board import Board
 
 ANSWER = 5.0  # seconds that a worker has for each step
@@ -32,7 +32,7 @@ class Still:
     """
 
     def __init__(self, board: Board, slot: int, before: Callable[[], object]) -> None:
-        self._row: Any = board.raw.slot + slot - 1
+        self._still: Any = ffi.addressof(board.raw.slot[slot - 1], "still")
         self._before = before
         self._asked = False
         self.pid, self.pause, self.why_not = 0, 0.0, ""
@@ -46,17 +46,17 @@ class Still:
         return self
 
     def _ask(self) -> None:
-        row = self._row
+        still = self._still
         # The worker notices within a second that the copy before was released.
-        self._wait(lambda: row.still != lib.COW_STILL_RELEASED)
+        self._wait(lambda: still.state != lib.COW_STILL_RELEASED)
         # A failure is told to the report that asked; it may have gone before.
         for state in lib.COW_STILL_NONE, _FAILED:
-            self._asked = bool(lib.cow_still_move(row, state, lib.COW_STILL_WANTED))
+            self._asked = bool(lib.cow_still_move(still, state, lib.COW_STILL_WANTED))
             if self._asked:
                 break
         if not self._asked:
             self.why_not = "another report of this worker is under way"
-        elif not self._wait(lambda: row.still == lib.COW_STILL_ATTENDING):
+        elif not self._wait(lambda: still.state == lib.COW_STILL_ATTENDING):
             self._give_up()
             self.why_not = "its watching thread did not answer"
         else:
@@ -65,27 +65,27 @@ class Still:
             self._make()
 
     def _make(self) -> None:
-        row = self._row
-        if not lib.cow_still_move(row, lib.COW_STILL_ATTENDING, lib.COW_STILL_GO):
+        still = self._still
+        if not lib.cow_still_move(still, lib.COW_STILL_ATTENDING, lib.COW_STILL_GO):
             self.why_not = "the page map took too long to read"
         elif not self._wait(
-            lambda: row.still == _FAILED or (row.still == _HELD and row.still_us)
+            lambda: still.state == _FAILED or (still.state == _HELD and still.us)
         ):
             self._give_up()
             self.why_not = "its watching thread did not make it"
-        elif row.still == _HELD:
-            self.pid, self.pause = row.still_pid, row.still_us / 1e6
+        elif still.state == _HELD:
+            self.pid, self.pause = still.pid, still.us / 1e6
         else:
-            self.why_not = f"no copy was made ({os.strerror(row.still_errno)})"
-            lib.cow_still_move(row, _FAILED, lib.COW_STILL_NONE)
+            self.why_not = f"no copy was made ({os.strerror(still.error)})"
+            lib.cow_still_move(still, _FAILED, lib.COW_STILL_NONE)
 
     def _give_up(self) -> None:
         """Leave the slot to the next report; a copy ends when it is not HELD."""
         if self._asked:
             asked = (lib.COW_STILL_WANTED, lib.COW_STILL_ATTENDING, lib.COW_STILL_GO)
             for state in asked:
-                lib.cow_still_move(self._row, state, lib.COW_STILL_NONE)
-            lib.cow_still_move(self._row, _HELD, lib.COW_STILL_RELEASED)
+                lib.cow_still_move(self._still, state, lib.COW_STILL_NONE)
+            lib.cow_still_move(self._still, _HELD, lib.COW_STILL_RELEASED)
 
     def _wait(self, condition: Callable[[], object]) -> bool:
         deadline = time.monotonic() + ANSWER
@@ -102,4 +102,4 @@ class Still:
         trace: TracebackType | None,
     ) -> None:
         if self.pid:
-            lib.cow_still_move(self._row, _HELD, lib.COW_STILL_RELEASED)
+            lib.cow_still_move(self._still, _HELD, lib.COW_STILL_RELEASED)

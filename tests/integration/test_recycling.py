@@ -186,9 +186,9 @@ def test_a_worker_is_seen_while_its_request_hangs(servers: Servers, host: str) -
     board = open_board(server.pid)
     found: list[Any] = []
     request = threading.Thread(target=_hang, args=(server, found))
-    before = board.raw.slot[0].seen_at_ms
+    before = board.raw.slot[0].memory.seen_at_ms
     request.start()
-    wait_until(lambda: board.raw.slot[0].seen_at_ms > before + 500, 10, "a look")
+    wait_until(lambda: board.raw.slot[0].memory.seen_at_ms > before + 500, 10, "a look")
     assert not found
     request.join()
     assert found == [(200, b"woken")]

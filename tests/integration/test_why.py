@@ -104,7 +104,9 @@ def test_a_stopped_worker_is_read_live(servers: Servers) -> None:
     assert "did not answer" in found.notes[0]
     assert abs(found.private - found.kernel_private) <= 64 * found.page_size
     # It does not act on the request that was withdrawn.
-    wait_until(lambda: open_board(worker).raw.slot[0].still == 0, 5, "an idle slot")
+    wait_until(
+        lambda: open_board(worker).raw.slot[0].still.state == 0, 5, "an idle slot"
+    )
     assert not copies(worker)
     check_whole(examine(worker))
 
@@ -156,8 +158,8 @@ def test_a_report_that_is_interrupted_leaves_the_slot_to_the_next(
     board = open_board(worker, writable=True)
     with pytest.raises(KeyboardInterrupt), Still(board, 1, interrupted):
         pass
-    assert board.raw.slot[0].still == lib.COW_STILL_NONE
-    board.raw.slot[0].still = lib.COW_STILL_FAILED
+    assert board.raw.slot[0].still.state == lib.COW_STILL_NONE
+    board.raw.slot[0].still.state = lib.COW_STILL_FAILED
     with Still(board, 1, lambda: None) as still:
         assert still.pid, still.why_not
     check_whole(examine(worker))
@@ -170,9 +172,11 @@ def test_a_copy_that_is_not_released_is_forgotten_by_a_new_worker(
     server = ready(servers.on("sync", workers=1), workers=1)
     worker = server.workers()[0]
     board = open_board(worker, writable=True)
-    board.raw.slot[0].still = 1
-    wait_until(lambda: board.raw.slot[0].still == 0, 10, "the request to be forgotten")
-    board.raw.slot[0].still = 4
+    board.raw.slot[0].still.state = 1
+    wait_until(
+        lambda: board.raw.slot[0].still.state == 0, 10, "the request to be forgotten"
+    )
+    board.raw.slot[0].still.state = 4
     os.kill(worker, signal.SIGKILL)
     wait_until(lambda: server.workers() not in ([worker], []), 20, "a new worker")
     ready(server)

@@ -54,9 +54,9 @@ TEST(slots_are_given_lowest_first_and_found_again_when_their_process_is_gone) {
     CHECK(cow_slot_find(board) == 1);
     CHECK(cow_slot_boot(board, 0, 1) == COW_ESLOT);
     CHECK(cow_slot_boot(board, COW_SLOTS + 1, 1) == COW_ESLOT);
-    CHECK(board->slot[0].generation == 1);
+    CHECK(board->slot[0].life.generation == 1);
     CHECK(cow_slot_boot(board, 1, getpid()) == COW_OK);
-    CHECK(board->slot[0].generation == 2);
+    CHECK(board->slot[0].life.generation == 2);
     cow_slot_free(board, 1);
     cow_slot_free(board, 2);
 }
@@ -66,7 +66,7 @@ TEST(a_ticket_is_held_until_the_replacement_is_ready) {
     uint64_t now = cow_now_ms();
     cow_slot_boot(board, 1, getpid());
     cow_slot_boot(board, 2, getppid());
-    board->slot[0].state = board->slot[1].state = COW_READY;
+    board->slot[0].life.state = board->slot[1].life.state = COW_READY;
     CHECK(cow_ticket_take(board, 1, getpid(), &limits, now));
     CHECK(cow_ticket_take(board, 1, getpid(), &limits, now)); /* held already */
     CHECK(!cow_ticket_take(board, 2, getppid(), &limits, now));
@@ -85,13 +85,13 @@ TEST(a_ticket_of_a_dead_or_stuck_worker_lapses) {
     waitpid(gone, NULL, 0);
     cow_slot_boot(board, 1, gone);
     cow_slot_boot(board, 2, getpid());
-    board->slot[0].state = COW_LEAVING;
+    board->slot[0].life.state = COW_LEAVING;
     CHECK(cow_ticket_take(board, 1, gone, &limits, now));
     CHECK(!cow_ticket_take(board, 2, getpid(), &limits, now + 2000));
     CHECK(
         cow_ticket_take(board, 2, getpid(), &limits, now + COW_TICKET_DEAD_MS + 2000));
     cow_slot_boot(board, 1, getppid());
-    board->slot[1].state = COW_LEAVING;
+    board->slot[1].life.state = COW_LEAVING;
     now += 100000;
     cow_ticket_release(board, 2);
     CHECK(cow_ticket_take(board, 2, getpid(), &limits, now));
@@ -108,9 +108,9 @@ static void take_and_hold(void) {
     struct cow_limits limits = {.max_recycling = 3};
     uint32_t slot = (uint32_t)getpid() % COW_SLOTS + 1;
     cow_slot_boot(board, slot, getpid());
-    board->slot[slot - 1].state = COW_READY;
+    board->slot[slot - 1].life.state = COW_READY;
     int taken = cow_ticket_take(board, slot, getpid(), &limits, cow_now_ms());
-    board->slot[slot - 1].requests = (uint64_t)taken;
+    board->slot[slot - 1].life.requests = (uint64_t)taken;
     nap_ms(500);
     _exit(taken);
 }
@@ -140,7 +140,8 @@ TEST(an_end_is_logged_once) {
         .action = COW_RECYCLE, .reason = COW_REASON_PRIVATE, .limit = 128 * MIB};
     struct cow_reading reading = {.private_bytes = 131 * MIB};
     cow_slot_boot(board, 2, 4242);
-    cow_end_post(board, 2, &verdict, &reading, board->slot[1].booted_at_ms + 312000);
+    cow_end_post(board, 2, &verdict, &reading,
+                 board->slot[1].life.booted_at_ms + 312000);
     CHECK(cow_end_line(board, 2, line, sizeof line) == strlen(line));
     CHECK(!strcmp(line,
                   "cow: worker=2 gen=1 pid=4242 recycled private=131MiB "
@@ -173,13 +174,13 @@ static void watched_growth(void) {
     CHECK(cow_watch_start(board, 3, &GROWTH, &host) == COW_OK);
     CHECK(cow_watch_start(board, 3, &GROWTH, &host) == COW_ERUNNING);
     CHECK(cow_watch_ready(0, &reading, &exceeds) == COW_OK);
-    CHECK(!exceeds && LOAD(board->slot[2].state) == COW_READY);
+    CHECK(!exceeds && LOAD(board->slot[2].life.state) == COW_READY);
     nap_ms(200);
     CHECK(!asked);
     grow_by(30 * MIB);
     for (int i = 0; i < 200 && !asked; i++) nap_ms(20);
     CHECK(asked == SIGTERM);
-    CHECK(LOAD(board->slot[2].state) == COW_LEAVING);
+    CHECK(LOAD(board->slot[2].life.state) == COW_LEAVING);
     CHECK(cow_watch_stop() == COW_OK);
     CHECK(cow_watch_stop() == COW_ESTOPPED);
 }

@@ -24,11 +24,12 @@ static struct cow_board *board;
 static int board_fd;
 
 static struct cow_slot *slot(void) { return &board->slot[0]; }
+static struct cow_still *still(void) { return &slot()->still; }
 
 static int reached(uint32_t state) {
-    for (int i = 0; i < 5000 && LOAD(slot()->still) != state; i++)
+    for (int i = 0; i < 5000 && LOAD(still()->state) != state; i++)
         cow_prim_nap_us(2000);
-    return LOAD(slot()->still) == state;
+    return LOAD(still()->state) == state;
 }
 
 static void watched_until(uint64_t hard) {
@@ -45,9 +46,9 @@ static void watched_until(uint64_t hard) {
 static void watched(void) { watched_until(0); }
 
 static void ask_for_a_copy(void) {
-    CHECK(cow_still_move(slot(), COW_STILL_NONE, COW_STILL_WANTED));
+    CHECK(cow_still_move(still(), COW_STILL_NONE, COW_STILL_WANTED));
     CHECK(reached(COW_STILL_ATTENDING));
-    CHECK(cow_still_move(slot(), COW_STILL_ATTENDING, COW_STILL_GO));
+    CHECK(cow_still_move(still(), COW_STILL_ATTENDING, COW_STILL_GO));
     CHECK(reached(COW_STILL_HELD));
 }
 
@@ -57,7 +58,7 @@ static void make_and_release(void) {
     watched();
     for (int time = 0; time < 3; time++) {
         ask_for_a_copy();
-        pid_t copy = LOAD(slot()->still_pid);
+        pid_t copy = LOAD(still()->pid);
         CHECK(copy > 0 && copy != getpid() && cow_prim_alive(copy));
         /* The application's own wait() sees no child. */
         CHECK(waitpid(-1, NULL, WNOHANG) == -1);
@@ -67,11 +68,11 @@ static void make_and_release(void) {
             close(into[1]);
             CHECK(poll(&end, 1, 1000) == 1 && end.revents & POLLHUP);
         }
-        CHECK(cow_still_move(slot(), COW_STILL_HELD, COW_STILL_RELEASED));
+        CHECK(cow_still_move(still(), COW_STILL_HELD, COW_STILL_RELEASED));
         CHECK(reached(COW_STILL_NONE));
         CHECK(!cow_prim_alive(copy)); /* reaped, too */
     }
-    CHECK(LOAD(slot()->still_us) > 0);
+    CHECK(LOAD(still()->us) > 0);
     CHECK(cow_watch_stop() == COW_OK);
 }
 
@@ -81,10 +82,10 @@ TEST(a_copy_is_made_held_and_reaped_again_and_again) {
 
 static void forget(void) {
     watched();
-    CHECK(cow_still_move(slot(), COW_STILL_NONE, COW_STILL_WANTED));
+    CHECK(cow_still_move(still(), COW_STILL_NONE, COW_STILL_WANTED));
     CHECK(reached(COW_STILL_ATTENDING));
     CHECK(reached(COW_STILL_NONE)); /* after COW_STILL_ATTEND_MS */
-    CHECK(!cow_still_move(slot(), COW_STILL_ATTENDING, COW_STILL_GO));
+    CHECK(!cow_still_move(still(), COW_STILL_ATTENDING, COW_STILL_GO));
     CHECK(cow_watch_stop() == COW_OK);
 }
 
@@ -98,7 +99,7 @@ static void hold_and_die(void) {
 
 TEST(a_copy_ends_with_its_worker) {
     CHECK(in_child(hold_and_die) == 0);
-    pid_t copy = LOAD(slot()->still_pid);
+    pid_t copy = LOAD(still()->pid);
     CHECK(copy > 0);
     for (int i = 0; i < 5000 && cow_prim_alive(copy); i++) cow_prim_nap_us(2000);
     CHECK(!cow_prim_alive(copy));
@@ -135,13 +136,13 @@ static void read_after_the_copy(void) {
     watched_until(1000 * MIB);
     for (int time = 0; time < 2; time++) {
         ask_for_a_copy();
-        CHECK(cow_still_move(slot(), COW_STILL_HELD, COW_STILL_RELEASED));
+        CHECK(cow_still_move(still(), COW_STILL_HELD, COW_STILL_RELEASED));
         uint64_t released_ms = cow_now_ms();
         CHECK(reached(COW_STILL_NONE));
-        for (int i = 0; i < 5000 && LOAD(slot()->read_at_ms) < released_ms; i++)
+        for (int i = 0; i < 5000 && LOAD(slot()->memory.read_at_ms) < released_ms; i++)
             cow_prim_nap_us(200);
-        CHECK(LOAD(slot()->read_at_ms) >= released_ms);
-        CHECK(LOAD(slot()->private_bytes) >= 64 * MIB);
+        CHECK(LOAD(slot()->memory.read_at_ms) >= released_ms);
+        CHECK(LOAD(slot()->memory.private_bytes) >= 64 * MIB);
     }
     CHECK(cow_watch_stop() == COW_OK);
 }
@@ -153,9 +154,9 @@ static void boot_alone(void) {
     static const struct cow_host host = {.leave_signal = SIGTERM};
     CHECK(cow_slot_boot(board, 1, getpid()) == COW_OK);
     CHECK(cow_watch_start(board, 1, &limits, &host) == COW_OK);
-    CHECK(cow_still_move(slot(), COW_STILL_NONE, COW_STILL_WANTED));
+    CHECK(cow_still_move(still(), COW_STILL_NONE, COW_STILL_WANTED));
     for (int i = 0; i < 1000; i++) cow_prim_nap_us(1500);
-    CHECK(LOAD(slot()->still) == COW_STILL_WANTED);
+    CHECK(LOAD(still()->state) == COW_STILL_WANTED);
     CHECK(cow_watch_stop() == COW_OK);
 }
 
@@ -165,8 +166,8 @@ static void give_up(void) {
     watched();
     for (int time = 0; time < 2; time++) {
         ask_for_a_copy();
-        pid_t copy = LOAD(slot()->still_pid);
-        STORE(slot()->still, time ? COW_STILL_NONE : COW_STILL_WANTED);
+        pid_t copy = LOAD(still()->pid);
+        STORE(still()->state, time ? COW_STILL_NONE : COW_STILL_WANTED);
         for (int i = 0; i < 5000 && cow_prim_alive(copy); i++) cow_prim_nap_us(2000);
         CHECK(!cow_prim_alive(copy));
         if (time) break;
@@ -193,11 +194,11 @@ static void without_close_range(void) {
     watched();
     for (int time = 0; time < 2; time++) { /* and asked again without a word */
         uint32_t from = time ? COW_STILL_FAILED : COW_STILL_NONE;
-        CHECK(cow_still_move(slot(), from, COW_STILL_WANTED));
+        CHECK(cow_still_move(still(), from, COW_STILL_WANTED));
         CHECK(reached(COW_STILL_ATTENDING));
-        CHECK(cow_still_move(slot(), COW_STILL_ATTENDING, COW_STILL_GO));
+        CHECK(cow_still_move(still(), COW_STILL_ATTENDING, COW_STILL_GO));
         CHECK(reached(COW_STILL_FAILED));
-        CHECK(LOAD(slot()->still_errno) == ENOSYS);
+        CHECK(LOAD(still()->error) == ENOSYS);
     }
     CHECK(cow_watch_stop() == COW_OK);
 }
@@ -207,9 +208,9 @@ TEST(a_copy_that_cannot_close_its_files_is_given_up) {
 }
 
 TEST(a_new_worker_begins_without_a_copy) {
-    STORE(slot()->still, COW_STILL_HELD);
+    STORE(still()->state, COW_STILL_HELD);
     CHECK(cow_slot_boot(board, 1, getpid()) == COW_OK);
-    CHECK(LOAD(slot()->still) == COW_STILL_NONE);
+    CHECK(LOAD(still()->state) == COW_STILL_NONE);
 }
 
 int main(void) {

@@ -65,15 +65,15 @@ def _leaving(board: Board, seconds: float = 30.0) -> tuple[int, int, int]:
         now: int = _core.lib.cow_now_ms()
         for index in range(WORKERS):
             row = board.raw.slot[index]
-            if row.state == _core.LEAVING:
-                return index, row.pid, now
+            if row.life.state == _core.LEAVING:
+                return index, row.life.pid, now
         time.sleep(0.001)
     raise TimeoutError(f"no worker left within {seconds:g} s")
 
 
 def _recycle(server: Server, board: Board) -> tuple[float, float, float]:
     """Take one worker over its limit: ms to its end, to the next fork, to ready."""
-    generations = [board.raw.slot[index].generation for index in range(WORKERS)]
+    generations = [board.raw.slot[index].life.generation for index in range(WORKERS)]
     path = f"/probe/grow/?mb={GROW_MB}"
     grow = threading.Thread(target=server.get, args=(path,))
     grow.start()  # beside the polling: the verdict can come before the answer
@@ -86,11 +86,11 @@ def _recycle(server: Server, board: Board) -> tuple[float, float, float]:
         grow.join()
     row = board.raw.slot[index]
     bench.wait_until(
-        lambda: row.generation > generations[index] and row.state == READY,
+        lambda: row.life.generation > generations[index] and row.life.state == READY,
         60,
         f"slot {index + 1} to be ready again",
     )
-    times = (ended_at, row.booted_at_ms, row.ready_at_ms)
+    times = (ended_at, row.life.booted_at_ms, row.life.ready_at_ms)
     to_end, to_fork, to_ready = (float(each - leaving_at) for each in times)
     return to_end, to_fork, to_ready
 
@@ -99,7 +99,7 @@ def _measure(server: Server, times: int, pause: float) -> Figures:
     server.wait_serving(workers=WORKERS)
     board = open_board(server.pid)
     bench.wait_until(
-        lambda: all(board.raw.slot[i].state == READY for i in range(WORKERS)),
+        lambda: all(board.raw.slot[i].life.state == READY for i in range(WORKERS)),
         30,
         "workers to be ready",
     )

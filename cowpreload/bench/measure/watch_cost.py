@@ -43,11 +43,11 @@ def _watch(server: Server, board: Board, seconds: float) -> Figures:
     """Let `seconds` pass; what the threads took, and the readings that came."""
     pids = server.workers()
     begin, before = time.monotonic(), sum(map(_thread_ns, pids))
-    seen = [board.raw.slot[slot].read_at_ms for slot in range(WORKERS)]
+    seen = [board.raw.slot[slot].memory.read_at_ms for slot in range(WORKERS)]
     readings = 0
     while time.monotonic() < begin + seconds:
         time.sleep(0.1)
-        now = [board.raw.slot[slot].read_at_ms for slot in range(WORKERS)]
+        now = [board.raw.slot[slot].memory.read_at_ms for slot in range(WORKERS)]
         readings += sum(a != b for a, b in zip(now, seen, strict=True))
         seen = now
     taken = sum(map(_thread_ns, pids)) - before
