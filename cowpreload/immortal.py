@@ -13,7 +13,8 @@ from typing import Any, Final
 from cowpreload import _core, freezing
 from cowpreload.freezing import Walk
 from cowpreload.records import FreezeReport
-from cowpreload.settings import Settings, read
+from cowpreload.settings import Settings
+from cowpreload.settings_given import read
 
 
 class _Holder:

@@ -25,7 +25,8 @@ from cowpreload.freezing import freeze, release
 from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.leave import exit_code, leave
 from cowpreload.records import FreezeReport, PreloadReport, WarmupReport
-from cowpreload.settings import DECLARED, Settings, read, unknown_faults
+from cowpreload.settings import DECLARED, Settings
+from cowpreload.settings_given import read, unknown_faults
 from cowpreload.warmup import warm_up
 
 _KEY = "cow_settings"

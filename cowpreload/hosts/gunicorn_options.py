@@ -35,7 +35,7 @@ def _option(declared: Declared, base: Any) -> None:
     """Define gunicorn's Setting; its metaclass registers it.
 
     Values are kept as given: gunicorn would stop at the first bad one, and
-    `settings.read` lists them all.
+    `settings_given.read` lists them all.
     """
     attributes: dict[str, Any] = {
         "name": declared.variable,

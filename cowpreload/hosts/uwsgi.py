@@ -19,7 +19,8 @@ from cowpreload.hosts import uwsgi_apps
 from cowpreload.hosts.uwsgi_apps import reported, say
 from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.records import PreloadReport
-from cowpreload.settings import Settings, read, unknown_faults
+from cowpreload.settings import Settings
+from cowpreload.settings_given import read, unknown_faults
 
 
 class _State:

@@ -20,7 +20,8 @@ from cowpreload.closing import close_all
 from cowpreload.errors import CowError
 from cowpreload.freezing import Walk, freeze, release
 from cowpreload.kinds import RawValue
-from cowpreload.settings import DECLARED, Settings, read
+from cowpreload.settings import DECLARED, Settings
+from cowpreload.settings_given import read
 from cowpreload.warmup import warm_up
 
 Function = TypeVar("Function", bound=Callable[..., Any])

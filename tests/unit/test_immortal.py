@@ -13,7 +13,8 @@ from conftest import PROGRAMS, run
 from cowpreload import _core
 from cowpreload.errors import SettingsError
 from cowpreload.immortal import WHY_NOT, _Holder, counted, freeze, plan
-from cowpreload.settings import Settings, read
+from cowpreload.settings import Settings
+from cowpreload.settings_given import read
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 CAN = sys.implementation.name == "cpython" and (3, 12) <= sys.version_info < (3, 16)

@@ -14,6 +14,7 @@ BASE = {
     "records",
     "causes",
     "settings",
+    "settings_given",
     "collector",
     "_core",
     "native",

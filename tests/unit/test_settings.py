@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from cowpreload.cli.settings import table
 from cowpreload.errors import SettingsError
-from cowpreload.settings import DECLARED, Settings, read, unknown_faults
+from cowpreload.settings import DECLARED, Settings
+from cowpreload.settings_given import read, unknown_faults
 
 ROOT = Path(__file__).parent.parent.parent
 

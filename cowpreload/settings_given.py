@@ -1,0 +1,87 @@
+"""Make Settings of what a host was given, or say everything that is wrong with it.
+
+Takes raw texts (command line, configuration file, ini, environment); gives a frozen
+`Settings` or one SettingsError with all faults. Only this module reads COW_* variables.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from cowpreload.errors import SettingsError
+from cowpreload.kinds import RawValue
+from cowpreload.settings import DECLARED, Settings
+from cowpreload.units import format_size
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """` Did you mean x?`, or nothing if no name is near."""
+    matches = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {matches[0]}?" if matches else f"known: {', '.join(known)}"
+
+
+def unknown_faults(names: Sequence[str], *, ini: bool) -> list[str]:
+    """A fault for each name with our prefix that is no setting of ours."""
+    known = [each.option if ini else each.variable for each in DECLARED]
+    prefix = "cow-" if ini else "cow_"
+    return [
+        f"{name}: no such setting; {nearest(name, known)}"
+        for name in names
+        if name.startswith(prefix) and name not in known
+    ]
+
+
+def read(
+    given: Mapping[str, RawValue],
+    environ: Mapping[str, str] | None = None,
+    faults: Sequence[str] = (),
+    immortal_why_not: str = "",
+) -> Settings:
+    """Make Settings of what a host was given.
+
+    Args:
+        given: raw values by attribute name (`max_private`); None is unset.
+        environ: where COW_* is looked up for what is not given; os.environ.
+        faults: what the host found itself, to be reported along.
+        immortal_why_not: why this interpreter can make no heap immortal, or "".
+
+    Raises:
+        SettingsError: with every fault.
+    """
+    environ = os.environ if environ is None else environ
+    found = list(faults)
+    values: dict[str, Any] = {}
+    for declared in DECLARED:
+        raw = given.get(declared.attribute)
+        name = declared.key
+        if raw is None and declared.environment in environ:
+            raw, name = environ[declared.environment], declared.environment
+        if raw is None:
+            continue
+        parsed = []
+        for text in declared.texts(raw):
+            try:
+                parsed.append(declared.parse(text))
+            except ValueError as error:
+                found.append(f"{name}={text}: {error}")
+        if parsed:
+            values[declared.attribute] = (
+                tuple(parsed) if declared.repeatable else parsed[-1]
+            )
+    soft = cast("int | None", values.get("max_private"))
+    hard = cast("int | None", values.get("max_private_hard"))
+    if soft and hard and soft > hard:
+        found.append(
+            f"max-private={format_size(soft)}: above max-private-hard="
+            f"{format_size(hard)}; a soft limit must be the lower one"
+        )
+    settings = Settings(**values)
+    why_not = immortal_why_not or settings.why_mortal()
+    if settings.immortal == "on" and why_not:
+        found.append(f"immortal=on: {why_not}; set it to auto or off")
+    if found:
+        raise SettingsError(found)
+    return settings
