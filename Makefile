@@ -33,4 +33,4 @@ docs:  ## write what is generated in docs/
 	$(ENVS) docs
 
 clean:  ## remove what was built
-	rm -rf build cowpreload/native/_cow.c cowpreload/native/*.so *.egg-info
+	rm -rf build cowpreload/native/_*.c cowpreload/native/*.so *.egg-info

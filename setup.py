@@ -57,6 +57,9 @@ class BuildEditable(editable_wheel):
 
 
 setup(
-    cffi_modules=["cowpreload/native/build.py:ffi"],
+    cffi_modules=[
+        "cowpreload/native/build.py:core",
+        "cowpreload/native/build.py:offsets",
+    ],
     cmdclass={"build_py": BuildPy, "editable_wheel": BuildEditable},
 )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cowpreload import _core
+from cowpreload import _core, _offsets
 from cowpreload._core import check, ffi, lib
 from cowpreload.errors import NativeError, NotFoundError
 from cowpreload.records import SlotView
@@ -32,9 +33,9 @@ class Board:
         raw, fd = ffi.new("struct cow_board **"), ffi.new("int *")
         check(lib.cow_board_create(raw, fd))
         raw[0].master_pid = os.getpid()
-        layout = ffi.new("struct cow_layout *")
-        if lib.cow_layout(layout) == lib.COW_OK:
-            raw[0].python = layout.python  # so that a report finds its way
+        known = _offsets.own()
+        if known:  # so that a report finds its way
+            raw[0].python = asdict(known[1])
         return cls(raw[0], fd[0])
 
     def reserve(self) -> int:

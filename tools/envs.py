@@ -92,7 +92,7 @@ def stamp(path):
     digest = hashlib.sha256()
     sources = [ROOT / "setup.py", ROOT / "pyproject.toml", Path(__file__)]
     sources += sorted((ROOT / "cowpreload" / "native").glob("*.[ch]"))
-    sources += [ROOT / "cowpreload" / "native" / "cow.cdef"]
+    sources += sorted((ROOT / "cowpreload" / "native").glob("*.cdef"))
     sources += [ROOT / "cowpreload" / "native" / "build.py"]
     sources += [ROOT / "cowpreload" / "startup.py"]
     for source in sources:
@@ -154,7 +154,7 @@ def c_files():
         path
         for folder in ("cowpreload/native", "plugin", "tests/native")
         for path in (ROOT / folder).glob("*.[ch]")
-        if path.name != "_cow.c"
+        if not path.name.startswith("_")  # what cffi wrote
     )
 
 

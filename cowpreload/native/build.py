@@ -1,13 +1,18 @@
-"""Build `cowpreload.native._cow` with cffi in API mode.
+"""Build `cowpreload.native._cow` and `._offsets` with cffi in API mode.
 
-Takes the C files beside it; gives an extension that only `cowpreload._core`
-imports. Must not be imported at run time.
+Takes the C files beside it; gives two extensions, which only `cowpreload._core` and
+`cowpreload._offsets` import. Must not be imported at run time.
+
+The first is what serves, and builds on Python's public headers. The second reads
+CPython's internal ones, which a Python may lack or change: an install goes on without
+it, and only `cowpreload why` misses it.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from cffi import FFI
@@ -22,7 +27,6 @@ SOURCES = (
     "watch.c",
     "still.c",
     "words.c",
-    "layout.c",
     "pointers.c",
     "immortal.c",
     "api.c",
@@ -30,13 +34,12 @@ SOURCES = (
 HEADERS = (
     "cow.h",
     "prim.h",
-    "layout.h",
     "still.h",
     "words.h",
     "immortal.h",
     "pointers.h",
     "compat.h",
-    "cow.cdef",
+    "offsets.h",
 )
 FLAGS = [
     "-std=gnu11",
@@ -64,22 +67,37 @@ def relative(name: str) -> str:
     return os.path.relpath(HERE / name)
 
 
-ffi = FFI()
-ffi.cdef((HERE / "cow.cdef").read_text())
-ffi.set_source(
-    "cowpreload.native._cow",
-    '#include "cow.h"\n#include "immortal.h"\n#include "layout.h"\n'
-    '#include "still.h"\n#include "words.h"\n',
-    sources=[relative(name) for name in SOURCES],
-    include_dirs=[relative(".")],
-    depends=[relative(name) for name in HEADERS],
-    # What needs Python's headers compiles to "not with this interpreter" without this.
-    define_macros=[("COW_CPYTHON", "1")] if CPYTHON else [],
-    extra_compile_args=FLAGS + sanitizer_flags(),
-    extra_link_args=sanitizer_flags(),
-    # It reads object headers: no stable ABI, and cffi would tag the file abi3 unasked.
-    py_limited_api=False,
+def extension(
+    name: str, cdef: str, sources: Sequence[str], headers: Sequence[str], **more: bool
+) -> FFI:
+    """One extension: what Python may see, its C files, the headers of its glue."""
+    made = FFI()
+    made.cdef((HERE / cdef).read_text())
+    made.set_source(
+        f"cowpreload.native.{name}",
+        "".join(f'#include "{each}"\n' for each in headers),
+        sources=[relative(each) for each in sources],
+        include_dirs=[relative(".")],
+        depends=[relative(each) for each in (*HEADERS, cdef)],
+        # What needs Python's headers compiles to "not with this interpreter" without.
+        define_macros=[("COW_CPYTHON", "1")] if CPYTHON else [],
+        extra_compile_args=FLAGS + sanitizer_flags(),
+        extra_link_args=sanitizer_flags(),
+        # Object headers are read: no stable ABI, and cffi would tag the file abi3.
+        py_limited_api=False,
+        **more,
+    )
+    return made
+
+
+core = extension(
+    "_cow", "cow.cdef", SOURCES, ("cow.h", "immortal.h", "still.h", "words.h")
+)
+# setuptools goes on when an optional extension does not compile.
+offsets = extension(
+    "_offsets", "offsets.cdef", ("offsets.c",), ("offsets.h",), optional=True
 )
 
 if __name__ == "__main__":
-    ffi.compile(verbose=True)
+    core.compile(verbose=True)
+    offsets.compile(verbose=True)

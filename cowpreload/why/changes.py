@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cowpreload._core import ffi, lib
+from cowpreload._offsets import Offsets
 from cowpreload.causes import SAME, Cause
 from cowpreload.why.fields import cause_of, is_container
 from cowpreload.why.heap import Block, Heap, Place
-from cowpreload.why.layout import Layout
 from cowpreload.why.objects import UNICODE, Kind, Objects
 from cowpreload.why.process import PAGE, Memory
 
@@ -59,10 +59,10 @@ class Changes:
     """
 
     def __init__(
-        self, ours: Process, theirs: Process, layout: Layout, collected: bool
+        self, ours: Process, theirs: Process, offsets: Offsets, collected: bool
     ) -> None:
         self._ours, self._theirs = ours, theirs
-        self._layout, self._collected = layout, collected
+        self._offsets, self._collected = offsets, collected
         self._out = ffi.new("uint16_t[]", PAGE // 8)
 
     def page(self, address: int) -> Evidence:
@@ -152,7 +152,7 @@ class Changes:
             if cause is Cause.HASH and self._is_text(address, kind, offset)
             else cause
             for offset, cause in (
-                (offset - head, cause_of(kind, offset - head, self._layout))
+                (offset - head, cause_of(kind, offset - head, self._offsets))
                 for offset in offsets
             )
         }
@@ -167,16 +167,16 @@ class Changes:
 
     def _is_text(self, address: int, kind: Kind, offset: int) -> bool:
         """Whether that offset of a str is text and not its UTF-8 pointer."""
-        if not kind.flags & UNICODE or offset < self._layout.str_ascii_data:
+        if not kind.flags & UNICODE or offset < self._offsets.str_ascii_data:
             return False
-        state = self._ours.memory.word(address + self._layout.str_state)
+        state = self._ours.memory.word(address + self._offsets.str_state)
         return bool(state >> 6 & 1)
 
     def _label(self, cause: Cause, address: int, kind: Kind) -> str:
         if cause is Cause.SPECIALIZATION:
             code = address
             if kind.label == "function":
-                code = self._ours.memory.word(address + self._layout.function_code)
+                code = self._ours.memory.word(address + self._offsets.function_code)
             if kind.label in ("function", "code"):
                 return self._ours.objects.function_name(code)
         if cause is Cause.INTERPRETER:

@@ -6,18 +6,18 @@ master is left out where they cannot be read, and is then unexplained.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 
+from cowpreload import _offsets
+from cowpreload._offsets import Offsets, Python
 from cowpreload.causes import Cause, How, Sharing, Span
 from cowpreload.errors import WhyError
-from cowpreload.why import booking, layout, snapshot
+from cowpreload.why import booking, snapshot
 from cowpreload.why.changes import Changes, Evidence, Process
 from cowpreload.why.heap import Heap, Pool
-from cowpreload.why.layout import Layout, Python
 from cowpreload.why.locate import Worker, locate, python_in
 from cowpreload.why.naming import Names
 from cowpreload.why.objects import Objects
@@ -30,11 +30,7 @@ _A_HEAP = 2000  # objects of the collector's; an empty program has more
 NAMED = 3000  # containers whose place in the program is looked for
 _OTHER_PYTHON = (
     "it runs another Python than this command: page maps alone; run "
-    "`python -m cowpreload why` with the worker's own Python, 3.11 to 3.13"
-)
-_UNKNOWN_PYTHON = (
-    f"this command runs Python {sys.version_info[0]}.{sys.version_info[1]}: page maps "
-    "alone; objects are known on CPython 3.11 to 3.13"
+    "`python -m cowpreload why` with the worker's own Python"
 )
 Found = Counter[tuple[Cause, str]]
 Progress = Callable[[str], None]
@@ -79,7 +75,10 @@ class _Examination:
             self._notes.append("it is no fork of its parent: no bytes to compare with")
         python = python_in(self._worker)
         if python is None:
-            self._notes.append(_OTHER_PYTHON if layout.own() else _UNKNOWN_PYTHON)
+            unknown = _offsets.why_not()
+            self._notes.append(
+                f"page maps alone: {unknown}" if unknown else _OTHER_PYTHON
+            )
         pause = self._read(python)
         shot = self._shot()
         return Sharing(
@@ -107,7 +106,7 @@ class _Examination:
             self._snapshot = snapshot.take(self._pid, self._master)
         return self._snapshot
 
-    def _read(self, python: tuple[Layout, Python] | None) -> float:
+    def _read(self, python: tuple[Offsets, Python] | None) -> float:
         """Fill in the pages; how long the worker was held, in seconds."""
         if python is None or not self._master:
             self._from(None, None)
@@ -128,7 +127,7 @@ class _Examination:
                 self._how = How.STILL
             return still.pause
 
-    def _from(self, python: tuple[Layout, Python] | None, source: int | None) -> None:
+    def _from(self, python: tuple[Offsets, Python] | None, source: int | None) -> None:
         shot = self._shot()
         changes = None
         if python is not None and source is not None:
@@ -146,7 +145,7 @@ class _Examination:
                 raise WhyError(f"pid={self._pid}: ended while it was read; try again")
 
     def _open(
-        self, python: tuple[Layout, Python], source: int, shot: Snapshot
+        self, python: tuple[Offsets, Python], source: int, shot: Snapshot
     ) -> Changes | None:
         offsets, where = python
         try:

@@ -6,8 +6,8 @@ field never changes while the object lives: then the memory was freed and used a
 
 from __future__ import annotations
 
+from cowpreload._offsets import Offsets
 from cowpreload.causes import Cause
-from cowpreload.why.layout import Layout
 from cowpreload.why.objects import BYTES, DICT, LIST, TUPLE, TYPE, UNICODE, Kind
 
 CONTAINERS = frozenset(
@@ -31,7 +31,7 @@ def is_container(kind: Kind) -> bool:
     return bool(kind.flags & (LIST | DICT)) or kind.label in CONTAINERS
 
 
-def cause_of(kind: Kind, offset: int, layout: Layout) -> Cause | None:
+def cause_of(kind: Kind, offset: int, offsets: Offsets) -> Cause | None:
     """What a write `offset` bytes after the start of an object of `kind` means."""
     if offset < -16:
         return Cause.ATTRIBUTES  # the managed dict or weak references
@@ -42,10 +42,10 @@ def cause_of(kind: Kind, offset: int, layout: Layout) -> Cause | None:
     if offset == 8:
         return Cause.ATTRIBUTES  # its class was set
     if kind.flags & UNICODE:
-        return _of_str(offset, layout)
+        return _of_str(offset, offsets)
     if kind.flags & BYTES:
-        return Cause.HASH if offset == layout.bytes_hash else None
-    if kind.label == "frozenset" and offset == layout.set_hash:
+        return Cause.HASH if offset == offsets.bytes_hash else None
+    if kind.label == "frozenset" and offset == offsets.set_hash:
         return Cause.HASH
     if kind.flags & TUPLE or kind.label in _IMMUTABLE:
         return None
@@ -58,11 +58,11 @@ def cause_of(kind: Kind, offset: int, layout: Layout) -> Cause | None:
     return Cause.ATTRIBUTES
 
 
-def _of_str(offset: int, layout: Layout) -> Cause | None:
-    if offset == layout.str_hash:
+def _of_str(offset: int, offsets: Offsets) -> Cause | None:
+    if offset == offsets.str_hash:
         return Cause.HASH
-    if offset == layout.str_state:
+    if offset == offsets.str_state:
         return Cause.INTERPRETER  # it was interned
-    if layout.str_ascii_data <= offset < layout.str_other_data:
+    if offsets.str_ascii_data <= offset < offsets.str_other_data:
         return Cause.HASH  # the UTF-8 form; in an ASCII string, text: see `changes`
     return None

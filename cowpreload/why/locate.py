@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from cowpreload import _offsets
+from cowpreload._offsets import Offsets, Python
 from cowpreload.board import Board, open_board
 from cowpreload.errors import NativeError, NotFoundError, WhyError
-from cowpreload.why import layout
-from cowpreload.why.layout import Layout, Python
 from cowpreload.why.process import Mapping, mappings, parent
 
 
@@ -68,21 +68,21 @@ def _forked_from(pid: int) -> int:
     return master if theirs and ends(theirs) == ends(ours) else 0
 
 
-def python_in(worker: Worker) -> tuple[Layout, Python] | None:
+def python_in(worker: Worker) -> tuple[Offsets, Python] | None:
     """How to read the worker's objects; None if it runs another Python than this."""
-    own = layout.own()
+    own = _offsets.own()
     if own is None:
         return None
     offsets, python = own
     if worker.board is not None:
-        theirs = layout.python_of(worker.board.raw.python)
-        return (offsets, theirs) if layout.fits(python, theirs) else None
+        theirs = _offsets.python_of(worker.board.raw.python)
+        return (offsets, theirs) if _offsets.fits(python, theirs) else None
     return _same_binary(offsets, python, worker.pid)
 
 
 def _same_binary(
-    offsets: Layout, python: Python, pid: int
-) -> tuple[Layout, Python] | None:
+    offsets: Offsets, python: Python, pid: int
+) -> tuple[Offsets, Python] | None:
     """Where this interpreter's binary is mapped in a process that has no board."""
     ours = mappings(os.getpid())
     home = next(each for each in ours if each.start <= python.type_type < each.end)

@@ -64,11 +64,11 @@ class Names:
     def _owned(
         self, referrer: Referrer, kind: Kind, offsets: tuple[int, ...]
     ) -> tuple[Cause, str]:
-        layout = self._objects.layout
-        if kind.flags & DICT and referrer.offset == layout.dict_keys:
+        known = self._objects.offsets
+        if kind.flags & DICT and referrer.offset == known.dict_keys:
             return self._table(referrer.node, offsets)
         if referrer.offset < -16 or (
-            kind.flags & DICT and referrer.offset == layout.dict_values
+            kind.flags & DICT and referrer.offset == known.dict_values
         ):
             return Cause.ATTRIBUTES, kind.label
         if is_container(kind):

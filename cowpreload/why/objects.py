@@ -1,6 +1,6 @@
 """What an address of another process holds: types, objects, names.
 
-Takes a Memory and a Layout. Believes nothing that it reads: an object is one if its
+Takes a Memory and Offsets. Believes nothing that it reads: an object is one if its
 type is a type, up to `type` itself, and if its count can be a count.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cowpreload.why.layout import Layout
+from cowpreload._offsets import Offsets
 from cowpreload.why.process import BLOCK, Memory
 
-# Bits of tp_flags; the same in all versions that Layout knows.
+# Bits of tp_flags; the same in all versions that Offsets know.
 PREHEADER, HEAP_TYPE, HAVE_GC = 3 << 3, 1 << 9, 1 << 14
 LIST, TUPLE, BYTES, UNICODE, DICT, TYPE = (
     1 << 25,
@@ -52,8 +52,8 @@ class Kind:
 class Objects:
     """The objects of one process."""
 
-    def __init__(self, memory: Memory, layout: Layout, type_type: int) -> None:
-        self.memory, self.layout = memory, layout
+    def __init__(self, memory: Memory, offsets: Offsets, type_type: int) -> None:
+        self.memory, self.offsets = memory, offsets
         self._type_type = type_type
         self._kinds: dict[int, Kind | None] = {}
         self.text = lru_cache(4096)(self._text)
@@ -70,7 +70,7 @@ class Objects:
             return found
 
     def _read_kind(self, address: int) -> Kind | None:
-        memory, layout = self.memory, self.layout
+        memory, offsets = self.memory, self.offsets
         meta = memory.word(address + 8)
         if not 0 < memory.word(address) < _COUNTS:
             return None
@@ -78,8 +78,8 @@ class Objects:
             of_type = self.kind(meta)
             if of_type is None or not of_type.flags & TYPE:
                 return None
-        flags = memory.word(address + layout.type_flags)
-        name = memory.text(memory.word(address + layout.type_name))
+        flags = memory.word(address + offsets.type_flags)
+        name = memory.text(memory.word(address + offsets.type_name))
         module, _, bare = name.rpartition(".")
         if flags & HEAP_TYPE:
             module, bare = self._module(address) or module, bare or name
@@ -87,7 +87,7 @@ class Objects:
         return Kind(address, bare, module or "builtins", flags, header)
 
     def _module(self, type_address: int) -> str:
-        names = self.memory.word(type_address + self.layout.type_dict)
+        names = self.memory.word(type_address + self.offsets.type_dict)
         if not 4096 <= names < _USER:
             return ""
         for key, value, _at in self.entries(self.keys_of(names)):
@@ -101,7 +101,7 @@ class Objects:
 
     def mortal(self, address: int) -> bool:
         """Whether reading the object at `address` writes its count."""
-        return not (self.layout.immortal and self.memory.word(address) & 0x80000000)
+        return not (self.offsets.immortal and self.memory.word(address) & 0x80000000)
 
     def in_block(self, start: int, size: int) -> tuple[int, Kind] | None:
         """The object, and its type, that an allocation of `size` bytes begins with."""
@@ -130,31 +130,31 @@ class Objects:
         kind = self.at(address)
         if kind is None or not kind.flags & UNICODE:
             return ""
-        layout, memory = self.layout, self.memory
-        state = memory.word(address + layout.str_state)
+        offsets, memory = self.offsets, self.memory
+        state = memory.word(address + offsets.str_state)
         if not state >> 5 & 1:  # not compact
             return ""
         width = state >> 2 & 7
-        start = layout.str_ascii_data if state >> 6 & 1 else layout.str_other_data
-        length = min(memory.word(address + layout.str_length), _SHOWN * 4)
+        start = offsets.str_ascii_data if state >> 6 & 1 else offsets.str_other_data
+        length = min(memory.word(address + offsets.str_length), _SHOWN * 4)
         coding = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}.get(width, "latin-1")
         return memory.read(address + start, length * width).decode(coding, "replace")
 
     def keys_of(self, dict_address: int) -> int:
         """The address of a dict's keys."""
-        return self.memory.word(dict_address + self.layout.dict_keys)
+        return self.memory.word(dict_address + self.offsets.dict_keys)
 
     def entries(self, keys: int, most: int = 4096) -> Iterator[tuple[int, int, int]]:
         """(key, value, address of the value's word) of a dict's keys."""
         if not 4096 <= keys < _USER or keys & 7:
             return
-        layout, memory = self.layout, self.memory
-        head = memory.read(keys + layout.keys_log2_index_bytes, 2)
+        offsets, memory = self.offsets, self.memory
+        head = memory.read(keys + offsets.keys_log2_index_bytes, 2)
         log2, general = head[0], head[1] == 0
-        count = min(memory.word(keys + layout.keys_entries), most)
+        count = min(memory.word(keys + offsets.keys_entries), most)
         if log2 > 32:
             return
-        at = keys + layout.keys_indices + (1 << log2)
+        at = keys + offsets.keys_indices + (1 << log2)
         size = 24 if general else 16
         for entry in range(at + size - 16, at + size - 16 + count * size, size):
             yield memory.word(entry), memory.word(entry + 8), entry + 8
@@ -165,19 +165,19 @@ class Objects:
         The room that is left and the entries make up two thirds of the table's size,
         or 30, the most for attributes (Objects/dictobject.c).
         """
-        layout, memory = self.layout, self.memory
-        if size < layout.keys_indices + 8 or not self.counted(start):
+        offsets, memory = self.offsets, self.memory
+        if size < offsets.keys_indices + 8 or not self.counted(start):
             return False
         head = memory.word(start + 8)
         log2, log2_bytes, kind = head & 255, head >> 8 & 255, head >> 16 & 255
         if not 3 <= log2 <= 40 or not log2 <= log2_bytes <= log2 + 3 or kind > 2:
             return False
-        room = memory.word(start + 16) + memory.word(start + layout.keys_entries)
+        room = memory.word(start + 16) + memory.word(start + offsets.keys_entries)
         return room in ((2 << log2) // 3, _SHARED_KEYS)
 
     def function_name(self, code: int) -> str:
         """`name (file)` of a code object."""
-        name = self.text(self.memory.word(code + self.layout.code_name))
-        path = self.text(self.memory.word(code + self.layout.code_filename))
+        name = self.text(self.memory.word(code + self.offsets.code_name))
+        path = self.text(self.memory.word(code + self.offsets.code_filename))
         parts = path.replace(".py", "").split("/")
         return f"{name} ({'/'.join(parts[-2:])}.py)" if path else name

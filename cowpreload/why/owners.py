@@ -189,10 +189,10 @@ class Owners:
         return Referrer(rank, address, kind, offset, at)
 
     def _rank(self, kind: Kind, offset: int) -> int:
-        layout = self.objects.layout
+        offsets = self.objects.offsets
         if kind.label == "module" or kind.flags & TYPE:
             return 0
-        if kind.flags & DICT and offset in (layout.dict_keys, layout.dict_values):
+        if kind.flags & DICT and offset in (offsets.dict_keys, offsets.dict_values):
             return 0
         return 0 if is_container(kind) else 2
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import SITE, Servers, ready, run
 
+from cowpreload import _offsets
 from cowpreload._core import lib, take_reading
 from cowpreload.bench.client import Load
 from cowpreload.bench.server import Server, alive, wait_until
@@ -22,14 +23,11 @@ from cowpreload.board import open_board
 from cowpreload.causes import Cause, How, Sharing
 from cowpreload.cli.why import find_worker
 from cowpreload.errors import NotFoundError, WhyError
-from cowpreload.why import layout
 from cowpreload.why.examine import examine
 
 HOSTS = ["sync", "threaded", "uwsgi"]
 
-pytestmark = pytest.mark.skipif(
-    layout.own() is None, reason="this Python's objects are not known: 3.11 to 3.13 are"
-)
+pytestmark = pytest.mark.skipif(_offsets.own() is None, reason=_offsets.why_not())
 
 
 def why(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from cowpreload import _offsets
 from cowpreload.causes import Cause, How, Sharing
 from cowpreload.errors import WhyError
-from cowpreload.why import layout
 from cowpreload.why.examine import examine
 from cowpreload.why.process import Memory, mappings
 
@@ -38,9 +38,7 @@ WAYS = {
 }
 LEAST = 500  # pages that a way breaks
 
-pytestmark = pytest.mark.skipif(
-    layout.own() is None, reason="this Python's objects are not known: 3.11 to 3.13 are"
-)
+pytestmark = pytest.mark.skipif(_offsets.own() is None, reason=_offsets.why_not())
 
 
 @lru_cache

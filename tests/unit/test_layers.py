@@ -17,6 +17,7 @@ BASE = {
     "settings_given",
     "collector",
     "_core",
+    "_offsets",
     "native",
 }
 WHY = {"why"}
@@ -78,6 +79,8 @@ def test_no_file_is_too_long_and_all_say_what_they_are(path: Path) -> None:
     assert ast.get_docstring(ast.parse(text))
 
 
-def test_one_module_imports_the_extension() -> None:
-    users = [path.name for path in MODULES if "native._cow import" in path.read_text()]
-    assert users == ["_core.py"]
+@pytest.mark.parametrize("name", ["_cow", "_offsets"])
+def test_one_module_imports_an_extension(name: str) -> None:
+    line = f"from cowpreload.native.{name} import"
+    users = [path.name for path in MODULES if line in path.read_text()]
+    assert users == [{"_cow": "_core.py"}.get(name, f"{name}.py")]

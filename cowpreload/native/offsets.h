@@ -2,18 +2,21 @@
  * Where the fields of CPython's objects are, of the version that this was built for.
  *
  * Gives offsets in bytes, as the compiler sees them, so that a report can read the
- * objects of another process of the same version and build. The only file that needs
- * CPython's internal headers is layout.c. Needs the GIL, once, for the addresses.
+ * objects of another process of the same version and build. Needs the GIL, once, for
+ * the addresses.
+ *
+ * An extension of its own: offsets.c is the only file that needs CPython's internal
+ * headers, and where it does not compile nothing but the names in a report is missing.
  */
-#ifndef COW_LAYOUT_H
-#define COW_LAYOUT_H
+#ifndef COW_OFFSETS_H
+#define COW_OFFSETS_H
 
 #include "cow.h"
 
 /* What a build option changes in the layout of every object. */
-enum cow_build { COW_BUILD_DEBUG = 1, COW_BUILD_FREE_THREADED = 2 };
+enum cow_build { COW_BUILD_DEBUG = 1 };
 
-struct cow_layout {
+struct cow_offsets {
     struct cow_python python; /* of this process; version 0: not supported */
     uint32_t type_name, type_flags, type_dict;
     uint32_t str_length, str_hash, str_state; /* of every compact string */
@@ -29,7 +32,9 @@ struct cow_layout {
     uint32_t collections; /* the same: its statistics of the oldest generation */
 };
 
-/* COW_EPARSE where this interpreter's objects are not known. */
-int cow_layout(struct cow_layout *out);
+/* Why this interpreter's objects are not known; "" where they are. */
+const char *cow_offsets_why_not(void);
+/* COW_EPARSE where they are not. */
+int cow_offsets(struct cow_offsets *out);
 
 #endif

@@ -9,22 +9,32 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "layout.h"
+#include "offsets.h"
 
 /* Those that the tests were run on. */
-#if defined(COW_CPYTHON) && PY_VERSION_HEX >= 0x030B0000 && \
-    PY_VERSION_HEX < 0x030E0000 && UINTPTR_MAX == UINT64_MAX
+#if !defined(COW_CPYTHON)
+#define WHY_NOT "objects are known on CPython alone"
+#elif PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
+#define WHY_NOT "objects are known on CPython 3.11 to 3.13"
+#elif defined(Py_GIL_DISABLED)
+#define WHY_NOT "objects of a free-threaded build are not known"
+#elif UINTPTR_MAX != UINT64_MAX
+#define WHY_NOT "objects are known on 64 bits alone"
+#else
+#define WHY_NOT ""
 #define KNOWN 1
 #include "internal/pycore_dict.h"
 #include "internal/pycore_interp.h"
 #endif
 
+const char *cow_offsets_why_not(void) { return WHY_NOT; }
+
 #define AT(field, type, member) .field = (uint32_t)offsetof(type, member)
 
-int cow_layout(struct cow_layout *out) {
+int cow_offsets(struct cow_offsets *out) {
     memset(out, 0, sizeof *out);
 #ifdef KNOWN
-    *out = (struct cow_layout){
+    *out = (struct cow_offsets){
         AT(type_name, PyTypeObject, tp_name),
         AT(type_flags, PyTypeObject, tp_flags),
         AT(type_dict, PyTypeObject, tp_dict),
@@ -53,9 +63,6 @@ int cow_layout(struct cow_layout *out) {
     out->python.version = PY_VERSION_HEX;
 #ifdef Py_DEBUG
     out->python.build |= COW_BUILD_DEBUG;
-#endif
-#ifdef Py_GIL_DISABLED
-    out->python.build |= COW_BUILD_FREE_THREADED;
 #endif
     out->python.type_type = (uint64_t)(uintptr_t)&PyType_Type;
     out->python.collector = (uint64_t)(uintptr_t)&PyInterpreterState_Main()->gc;

@@ -1,15 +1,25 @@
 """Where the fields of CPython's objects are, and where this server's Python is.
 
-Offsets come from the compiler (native/layout.c), so that they hold for the version and
-build that this interpreter is, and for no other: `fits` says whether another process's
-Python is the same.
+The only importer of native/_offsets, which an install may lack: `own` then gives None
+and `why_not` says why. Offsets come from the compiler (native/offsets.c), so that they
+hold for the version and build that this interpreter is, and for no other: `fits` says
+whether another process's Python is the same.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
-from cowpreload._core import ffi, lib
+try:
+    from cowpreload.native._offsets import ffi, lib
+except ImportError as error:  # the package serves without it
+    _MISSING = (
+        f"cowpreload.native._offsets was not built or does not load ({error}); install "
+        "again with a C compiler and this Python's headers"
+    )
+else:
+    _MISSING = ""
 
 
 @dataclass(frozen=True)
@@ -32,8 +42,8 @@ class Python:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Offsets in bytes; see native/layout.h."""
+class Offsets:
+    """In bytes; see native/offsets.h."""
 
     type_name: int
     type_flags: int
@@ -60,15 +70,26 @@ class Layout:
     immortal: bool  # a negative lower half of a count is never written
 
 
-def own() -> tuple[Layout, Python] | None:
-    """Of this interpreter; None where objects are not known (not CPython 3.11-3.13)."""
-    raw = ffi.new("struct cow_layout *")
-    if lib.cow_layout(raw) != lib.COW_OK:
+def why_not() -> str:
+    """Why this command knows no objects; empty if it does."""
+    if _MISSING:
+        return _MISSING
+    text = ffi.string(lib.cow_offsets_why_not()).decode()
+    major, minor = sys.version_info[:2]
+    return f"this command runs Python {major}.{minor}: {text}" if text else ""
+
+
+def own() -> tuple[Offsets, Python] | None:
+    """Of this interpreter; None where objects are not known: see `why_not`."""
+    if why_not():
         return None
-    names = [name for name, _ in ffi.typeof("struct cow_layout").fields]
+    raw = ffi.new("struct cow_offsets *")
+    if lib.cow_offsets(raw) != lib.COW_OK:
+        return None
+    names = [name for name, _ in ffi.typeof("struct cow_offsets").fields]
     given = {name: int(getattr(raw, name)) for name in names if name != "python"}
     python = python_of(raw.python)
-    return Layout(**given, immortal=python.version >= 0x030C0000), python
+    return Offsets(**given, immortal=python.version >= 0x030C0000), python
 
 
 def python_of(raw: object) -> Python:
