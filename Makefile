@@ -3,13 +3,19 @@
 PYTHON ?= python3
 ENVS = $(PYTHON) tools/envs.py
 
-.PHONY: help test test-next test-deep test-asan demo lint format docs clean
+.PHONY: help test test-all test-others test-next test-deep test-asan demo lint format docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-test:  ## every test, on every interpreter found from 3.10 on
+test:  ## every test, on the newest interpreter (TESTS="tests/unit -k x")
 	$(ENVS) test $(TESTS)
+
+test-others:  ## on the other interpreters, what differs by interpreter
+	$(ENVS) test-others $(TESTS)
+
+test-all:  ## every test, on every interpreter found from 3.10 on
+	$(ENVS) test-all $(TESTS)
 
 test-next:  ## every test on 3.14, 3.15 and PyPy of Debian unstable (ON=3.15, ARGS="-k x")
 	$(PYTHON) tools/next.py $(ON) -- $(ARGS)
@@ -17,7 +23,8 @@ test-next:  ## every test on 3.14, 3.15 and PyPy of Debian unstable (ON=3.15, AR
 test-asan:  ## the native core under the address sanitizer
 	$(ENVS) asan
 
-test-deep:  ## CPython's and Django's own tests in frozen, forked processes
+test-deep:  ## the tests marked deep; CPython's and Django's own, frozen and forked
+	$(if $(DEEP),,$(ENVS) test-all -m deep)
 	PYTHONPATH=tools $(PYTHON) -m deep $(DEEP)
 
 demo:  ## the example site under both servers, before and after

@@ -1,24 +1,32 @@
 """What every test may ask for: servers that are ended, logs that are shown.
 
-The plugin is built once a session, by the command that a user would run.
+The plugin is built once a session, by the command that a user would run; also where
+pytest-xdist runs the session in several processes.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from harness import server as harness
+from harness.processes import script, wait_until
+from harness.server import Server
 
-from cowpreload.bench import server as bench
-from cowpreload.bench.server import Server, script, wait_until
 from cowpreload.board import open_board
 
-PROGRAMS = Path(__file__).parent / "programs"
-SITE = Path(__file__).parent.parent / "examples" / "django_app"
+TESTS = Path(__file__).parent
+PROGRAMS = TESTS / "programs"
+SITE = TESTS.parent / "examples" / "django_app"
+
+# What the interpreter's version can change: all of these, and what is marked.
+EACH_PYTHON = (TESTS / "unit", TESTS / "native")
 
 PYPY = sys.implementation.name == "pypy"
 NO_UWSGI = "uWSGI's Python plugin, and ours, embed CPython"
@@ -39,6 +47,32 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         pytest.exit("no /proc/self/smaps_rollup: the tests need Linux 4.14 or newer")
     if not PYPY and not os.access(script("uwsgi"), os.X_OK):
         pytest.exit("no uwsgi beside this interpreter: run `make test`")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs on every interpreter."""
+    for item in items:
+        if any(folder in item.path.parents for folder in EACH_PYTHON):
+            item.add_marker("each_python")
+
+
+def once(
+    factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]
+) -> Path:
+    """The directory that `make` fills, once a session; the others wait for it."""
+    session = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        session = session.parent  # each process has a directory of its own in there
+    made = session / name
+    with open(session / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            making = session / f"{name}.making"
+            shutil.rmtree(making, ignore_errors=True)
+            making.mkdir()
+            make(making)
+            making.rename(made)
+    return made
 
 
 class Servers:
@@ -77,7 +111,7 @@ class Servers:
     ) -> Server:
         """gunicorn with these arguments; `app` is the application."""
         return self._add(
-            bench.gunicorn([*arguments, app], directory, self._log(), environ)
+            harness.gunicorn([*arguments, app], directory, self._log(), environ)
         )
 
     def uwsgi(
@@ -94,7 +128,7 @@ class Servers:
             pytest.skip(NO_UWSGI)
         module = {"module": app} if app else {}
         return self._add(
-            bench.uwsgi(
+            harness.uwsgi(
                 {"need-app": "true", **module, **(ini or {})},
                 directory,
                 self._log(),
@@ -145,32 +179,29 @@ def ready(server: Server, workers: int = 1) -> Server:
 @pytest.fixture(scope="session")
 def plugin_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     """Build the uWSGI plugin when the first test asks for it."""
-    built: list[Path] = []
 
-    def build() -> Path:
+    def build(output: Path) -> None:
+        command = [script("cowpreload"), "plugin", "build", "--output", str(output)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    def directory() -> Path:
         if PYPY:
             pytest.skip(NO_UWSGI)
-        if not built:
-            output = tmp_path_factory.mktemp("plugins")
-            subprocess.run(
-                [script("cowpreload"), "plugin", "build", "--output", str(output)],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
-            built.append(output)
-        return built[0]
+        return once(tmp_path_factory, "plugins", build)
 
-    return build
+    return directory
 
 
 @pytest.fixture(scope="session")
 def gunicorn23(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory for PYTHONPATH with the gunicorn that many still run."""
-    directory = tmp_path_factory.mktemp("gunicorn23")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-    command += ["--target", str(directory), "gunicorn==23.0.0"]
-    subprocess.run(command, check=True, timeout=300)
-    return directory
+
+    def install(directory: Path) -> None:
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        command += ["--target", str(directory), "gunicorn==23.0.0"]
+        subprocess.run(command, check=True, timeout=300)
+
+    return once(tmp_path_factory, "gunicorn23", install)
 
 
 @pytest.fixture

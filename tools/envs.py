@@ -1,22 +1,29 @@
 """Virtual environments in build/, and what runs in them: the Makefile's right hand.
 
-    envs.py test [PYTEST-ARGUMENT ...]   every interpreter found from 3.10 on
-    envs.py asan | demo | lint | format | docs      the newest interpreter
+    envs.py test [PYTEST-ARGUMENT ...]          the newest interpreter
+    envs.py test-others [PYTEST-ARGUMENT ...]   on the others, what differs there
+    envs.py test-all [PYTEST-ARGUMENT ...]      every interpreter found from 3.10 on
+    envs.py asan | demo | lint | format | docs  the newest interpreter
 
 Takes nothing but the checkout; says plainly what is missing on the machine. Runs on
-any Python from 3.8 on, with nothing installed.
+any Python from 3.9 on, with nothing installed.
 """
 
+import functools
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 OLDEST, NEWEST = 10, 15
+# Tests side by side, one process a core. One that is done takes over from another: the
+# slowest test takes as long as a hundred others.
+PARALLEL = ("-n", "auto", "--dist", "worksteal")
 ASK = (
     "import sys, sysconfig, os, venv, ensurepip;"
     "print(sys.executable);"
@@ -74,6 +81,7 @@ def interpreters():
     return found
 
 
+@functools.cache
 def require():
     """The usable interpreters; ends with what to install if something is missing."""
     if not (shutil.which("cc") or shutil.which("gcc")):
@@ -101,10 +109,14 @@ def stamp(path):
 
 
 def environment(minor, path):
-    """A virtual environment with the package (editable) and all extras; its bin/."""
+    """A virtual environment with the package (editable) and all extras; its bin/.
+
+    Only the newest interpreter's can lint.
+    """
     home = BUILD / f"venv-3.{minor}"
     mark = home / "cowpreload.stamp"
-    wanted = stamp(path)
+    extras = "test,lint" if minor == require()[-1][0] else "test"
+    wanted = f"{stamp(path)} {extras}"
     if not mark.exists() or mark.read_text() != wanted:
         say(f"setting up {home.relative_to(ROOT)}")
         if not (home / "bin" / "pip").exists():
@@ -114,10 +126,14 @@ def environment(minor, path):
         subprocess.check_call([*pip, "--upgrade", "pip", "setuptools>=77", "cffi>=2"])
         # In this environment's own build directory: interpreters share the checkout.
         subprocess.check_call(
-            [*pip, "--no-build-isolation", "--editable", f"{ROOT}[test,lint]"]
+            [*pip, "--no-build-isolation", "--editable", f"{ROOT}[{extras}]"]
         )
         mark.write_text(wanted)
     return home / "bin"
+
+
+def newest():
+    return environment(*require()[-1])
 
 
 def run(*command, **variables):
@@ -126,18 +142,31 @@ def run(*command, **variables):
     return subprocess.call([str(part) for part in command], cwd=str(ROOT), env=environ)
 
 
-def test(arguments):
-    """The whole suite on each interpreter; the first failure decides the code."""
+def test_on(found, arguments):
+    """The tests that `arguments` choose, on these interpreters; the worst exit code."""
     code = 0
-    for minor, path in require():
+    for minor, path in found:
         bin_ = environment(minor, path)
         say(f"testing on 3.{minor}")
-        code = run(bin_ / "python", "-m", "pytest", *arguments) or code
+        start = time.monotonic()
+        code = max(code, run(bin_ / "python", "-m", "pytest", *PARALLEL, *arguments))
+        say(f"3.{minor}: {time.monotonic() - start:.0f} s")
     return code
 
 
-def newest():
-    return environment(*require()[-1])
+def test(arguments):
+    """The whole suite on the newest interpreter."""
+    return test_on(require()[-1:], arguments)
+
+
+def test_all(arguments):
+    """The whole suite on each interpreter."""
+    return test_on(require(), arguments)
+
+
+def test_others(arguments):
+    """On all but the newest: what their versions can change."""
+    return test_on(require()[:-1], ["-m", "each_python and not deep", *arguments])
 
 
 def asan(arguments):
@@ -183,6 +212,8 @@ def docs(arguments):
 
 COMMANDS = {
     "test": test,
+    "test-others": test_others,
+    "test-all": test_all,
     "asan": asan,
     "demo": demo,
     "lint": lint,

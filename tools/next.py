@@ -23,7 +23,7 @@ import xml.etree.ElementTree
 from contextlib import contextmanager
 from pathlib import Path
 
-from envs import BUILD, ROOT, fail, say, stamp
+from envs import BUILD, PARALLEL, ROOT, fail, say, stamp
 
 HOME = BUILD / "next"
 SUITE = "sid"
@@ -247,7 +247,7 @@ def test(names, arguments):
         report.unlink() if report.exists() else None
         say(f"testing on {name}")
         start = time.monotonic()
-        command = [bin_ / "python", "-m", "pytest", f"--junitxml={report}"]
+        command = [bin_ / "python", "-m", "pytest", *PARALLEL, f"--junitxml={report}"]
         codes.append(inside([*command, *arguments]))
         seconds = time.monotonic() - start
         verdict = "failed" if codes[-1] else "passed"

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 from conftest import PYPY
+from harness.processes import alive, children, script, wait_until
 
 from cowpreload import collector
 from cowpreload.bench import cgroup, plots, pypy
 from cowpreload.bench.hall import Hall
 from cowpreload.bench.scenarios import nelson
-from cowpreload.bench.server import alive, children, script, wait_until
 from cowpreload.bench.site import find_site, seeded
 
 pytestmark = pytest.mark.skipif(PYPY, reason="the bench runs on CPython")

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from conftest import PYPY, QUICK, Servers, ready
+from harness.processes import alive, wait_until
+from harness.server import Server
 
-from cowpreload.bench.server import Server, alive, wait_until
 from cowpreload.board import open_board
 
 HOSTS = ["sync", "threaded", "uwsgi"]

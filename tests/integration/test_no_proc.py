@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from conftest import PROGRAMS, QUICK, Servers
-
-from cowpreload.bench.server import Server, free_port, script
+from harness.processes import script
+from harness.server import Server, free_port
 
 
 def can_unshare() -> bool:

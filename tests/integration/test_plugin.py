@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from conftest import Servers, needs_uwsgi, run
+from harness.processes import script, wait_until
 from test_immortality import CAN
 from test_lifecycle import me
 
-from cowpreload.bench.server import script, wait_until
 from cowpreload.plugin_build import fingerprint, sources
 
 

@@ -8,8 +8,8 @@ import signal
 
 import pytest
 from conftest import QUICK, SITE, Servers, ready
+from harness.processes import alive, children, wait_until
 
-from cowpreload.bench.server import alive, children, wait_until
 from cowpreload.board import open_board
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from conftest import SITE, Servers, ready, run
+from harness.load import Load
+from harness.processes import alive, wait_until
+from harness.server import Server
 
 from cowpreload import _offsets
 from cowpreload._core import lib, take_reading
-from cowpreload.bench.client import Load
-from cowpreload.bench.server import Server, alive, wait_until
 from cowpreload.bench.site import WARMUP, browsing
 from cowpreload.board import open_board
 from cowpreload.causes import Cause, How, Sharing

@@ -1,0 +1,218 @@
+"""One real server of a test: start it, ask it, signal it, end all of it.
+
+Takes a command line; gives answers, pids and the log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from harness.processes import alive, children, script, wait_until
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that the kernel gave, and nobody holds now."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """A server's master and its workers.
+
+    Attributes:
+        port: of 127.0.0.1.
+        log_path: the file of its stdout and stderr.
+        process: the master.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        port: int,
+        directory: Path,
+        log_path: Path,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.port = port
+        self.log_path = log_path
+        self._seen: set[int] = set()  # every worker that anybody saw
+        with log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                cwd=directory,
+                env=os.environ | dict(environ or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def log(self) -> str:
+        """All that was written so far."""
+        return self.log_path.read_bytes().decode(errors="replace")
+
+    def workers(self) -> list[int]:
+        """The living children of the master."""
+        found = children(self.pid)
+        self._seen.update(found)
+        return found
+
+    def get(
+        self, path: str, timeout: float = 30.0, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """Status and body of one GET, on a connection of its own."""
+        with contextlib.closing(
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        ) as connection:
+            connection.request("GET", path, headers=dict(headers or {}))
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def _answers(self, path: str) -> bool:
+        code = self.process.poll()
+        if code is not None:
+            raise RuntimeError(f"the server ended with {code}; its log:\n{self.log}")
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self.get(path, timeout=5)[0] == 200
+        return False
+
+    def wait_serving(
+        self, path: str = "/", workers: int = 1, seconds: float = 60
+    ) -> Server:
+        """Return when `path` gives 200 and there are `workers` of them."""
+        wait_until(lambda: self._answers(path), seconds, f"200 for {path}")
+        wait_until(lambda: len(self.workers()) >= workers, seconds, "workers")
+        return self
+
+    def wait_log(self, text: str, seconds: float = 30) -> str:
+        """The first line of the log with `text` in it."""
+
+        def line() -> str | None:
+            return next((each for each in self.log.splitlines() if text in each), None)
+
+        try:
+            return str(wait_until(line, seconds, f"{text!r} in the log"))
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; the log:\n{self.log}") from None
+
+    def signal(self, number: int) -> None:
+        """To the master."""
+        os.kill(self.pid, number)
+
+    def wait_exit(self, seconds: float = 30) -> int:
+        """The master's exit code, once no worker is left either."""
+        code = self.process.wait(seconds)
+        wait_until(self._all_gone, seconds, "all workers gone")
+        return code
+
+    def _all_gone(self) -> bool:
+        return not any(map(alive, self._seen))
+
+    def _hold_master(self) -> None:
+        """Stop a master that lives, and learn of every worker it has.
+
+        One forked while the master was told to end can have missed the signal: nobody
+        would end it, and gunicorn's lives on for half its timeout.
+        """
+        if self.process.poll() is None:
+            self.signal(signal.SIGSTOP)
+            self.workers()
+
+    def _kill(self, pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """SIGKILL to all, the master first, so that nothing is tidied up."""
+        self._hold_master()
+        self.process.kill()
+        self.process.wait()
+        for pid in filter(alive, self._seen):
+            self._kill(pid)
+        wait_until(self._all_gone, 30, "all workers gone")
+
+    def stop(self, seconds: float = 15) -> None:
+        """SIGTERM to the master; SIGKILL to what then is left, `seconds` later.
+
+        A worker with children of its own is a master by now (SIGUSR2 of gunicorn): it
+        is left to the test that made it so.
+        """
+        if self.process.poll() is None:
+            self.workers()
+            self.signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(seconds)
+            self._hold_master()
+        for pid in filter(alive, [self.pid, *self._seen]):
+            if pid == self.pid or not children(pid):
+                self._kill(pid)
+        self.process.wait()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def gunicorn(
+    arguments: Sequence[str],
+    directory: Path,
+    log_path: Path,
+    environ: Mapping[str, str] | None = None,
+) -> Server:
+    """gunicorn on a port of its own; the last of `arguments` is the application."""
+    port = free_port()
+    # Its control socket is a file in the home: servers side by side need one each.
+    environ = {"HOME": str(log_path.parent)} | dict(environ or {})
+    command = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}"]
+    return Server([*command, *arguments], port, directory, log_path, environ)
+
+
+def uwsgi(
+    ini: Mapping[str, str | Sequence[str]],
+    directory: Path,
+    log_path: Path,
+    environ: Mapping[str, str] | None = None,
+    *,
+    plugins: Path | None = None,
+) -> Server:
+    """uWSGI on a port of its own, by an ini of these keys.
+
+    Our plugin is loaded from `plugins`; a key may have several values.
+    """
+    port = free_port()
+    keys: dict[str, str | Sequence[str]] = {
+        "http-socket": f"127.0.0.1:{port}",
+        "master": "true",
+        "die-on-term": "true",
+        "disable-logging": "true",
+        "listen": "100",
+    }
+    if plugins is not None:
+        keys |= {"plugins-dir": str(plugins), "plugin": "cow"}
+    text = "[uwsgi]\n"
+    for key, value in (keys | dict(ini)).items():
+        for each in [value] if isinstance(value, str) else value:
+            text += f"{key} = {each}\n"
+    path = log_path.with_suffix(".ini")
+    path.write_text(text)
+    return Server([script("uwsgi"), str(path)], port, directory, log_path, environ)
