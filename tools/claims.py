@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from experiments import Figures, Results, table
 
-from cowpreload.bench.reports import mib
+from cowpreload.bench.scenario_tables import mib
 from cowpreload.units import MIB
 
 ABSENT = "not measured"

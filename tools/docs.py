@@ -17,9 +17,10 @@ from typing import Any
 
 import claims
 import experiments
+from measure_tables import shares, steps
 
 from cowpreload.bench import plots
-from cowpreload.bench.tables import markdown, shares, steps
+from cowpreload.bench.demo_table import demo_table
 from cowpreload.cli.settings import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,9 +28,10 @@ FIGURES = ROOT / "docs" / "figures"
 Part = tuple[str, Callable[[], str]]
 
 
-def demo_table(version: str) -> str:
+def demo(version: str) -> str:
     """The demo's table out of its JSON, for one interpreter."""
-    return markdown(json.loads((FIGURES / f"demo-{version}.json").read_text()))
+    figures = json.loads((FIGURES / f"demo-{version}.json").read_text())
+    return demo_table(figures).markdown()
 
 
 SCENARIOS = ("instagram", "nelson", "scale")
@@ -64,7 +66,7 @@ def _scenario_parts() -> dict[str, Part]:
 
 
 def measured(name: str) -> list[dict[str, Any]]:
-    """What a program of bench/measure/ gave, for each interpreter, oldest first."""
+    """What a program of tools/measure/ gave, for each interpreter, oldest first."""
     found = (json.loads(path.read_text()) for path in FIGURES.glob(f"{name}-*.json"))
     return sorted(found, key=lambda each: version_key(each["python"]))
 
@@ -80,8 +82,8 @@ PARTS: dict[str, Part] = {
         "README.md",
         lambda: experiments.readme(results()[f"CPython {VERSIONS[0]}"]),
     ),
-    "demo-3.13": ("docs/measurements.md", lambda: demo_table("3.13")),
-    "demo-3.11": ("docs/measurements.md", lambda: demo_table("3.11")),
+    "demo-3.13": ("docs/measurements.md", lambda: demo("3.13")),
+    "demo-3.11": ("docs/measurements.md", lambda: demo("3.11")),
     "ablation": ("docs/immortality.md", lambda: steps(measured("ablation"))),
     "servers": ("docs/immortality.md", lambda: shares(measured("servers"))),
     "claims": ("docs/experiments.md", lambda: claims.claims(results())),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cowpreload.bench.mode import SHOWN
-from cowpreload.bench.reports import TABLES, mib, setting
+from cowpreload.bench.scenario_tables import TABLES, mib, setting
 from cowpreload.units import MIB
 
 Figures = Mapping[str, Any]

@@ -26,9 +26,9 @@ from typing import Any
 from cowpreload import _core
 from cowpreload.bench import server as bench
 from cowpreload.bench.client import Load, LoadReport
+from cowpreload.bench.demo_table import demo_table
 from cowpreload.bench.server import Server, script, wait_until
 from cowpreload.bench.site import WARMUP, browsing, find_site
-from cowpreload.bench.tables import terminal
 from cowpreload.records import Reading
 
 WORKERS = 4
@@ -239,11 +239,7 @@ def main() -> int:
         }
         if arguments.json:
             arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
-        print(
-            f"\nCPython {figures['python']}: {WORKERS} workers, "
-            f"{ROUNDS * REQUESTS} requests, MiB; req/s relative to the plain host; "
-            f"{time.monotonic() - began:.0f} s\n\n{terminal(figures)}"
-        )
+        print(f"\n{demo_table(figures).terminal()}\n\n{time.monotonic() - began:.0f} s")
         if any(row["wrong"] for row in rows):
             say("some answers were wrong or missing: see above")
             return 1

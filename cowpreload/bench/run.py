@@ -19,7 +19,7 @@ from cowpreload.bench import plots
 from cowpreload.bench.hall import Hall
 from cowpreload.bench.journal import Journal, say
 from cowpreload.bench.machine import missing
-from cowpreload.bench.reports import report
+from cowpreload.bench.scenario_tables import report
 from cowpreload.bench.scenarios import Options, instagram, nelson, scale
 from cowpreload.bench.site import find_site, seeded
 from cowpreload.errors import NotFoundError

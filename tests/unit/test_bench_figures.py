@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cowpreload.bench import plots, reports
+from cowpreload.bench import plots, scenario_tables
 from cowpreload.bench.journal import Journal, text
 from cowpreload.bench.lines import Lines, seated
 from cowpreload.bench.mode import HOSTS, IMMORTAL_OFF
 from cowpreload.bench.observe import Memory, Worker
+from cowpreload.bench.render import Table
 from cowpreload.bench.run import SCENARIOS, estimate
 from cowpreload.bench.scenarios import SIZES, instagram, nelson, scale
 from cowpreload.bench.stats import fit, spread
-from cowpreload.bench.table import Table
 from cowpreload.units import MIB
 
 FIGURES = Path(__file__).parent.parent.parent / "docs" / "figures"
@@ -192,7 +192,7 @@ def test_there_are_results_to_show() -> None:
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_a_report_fits_the_terminal(path: Path) -> None:
     figures = json.loads(path.read_text())
-    lines = reports.report(figures).splitlines()
+    lines = scenario_tables.report(figures).splitlines()
     assert len(lines) > 10
     assert max(map(len, lines)) <= 80, max(lines, key=len)
 
@@ -203,7 +203,7 @@ def test_a_run_that_measured_nothing_yet_is_reported(
 ) -> None:
     plan = vars(SCENARIOS[scenario].PLANS["tiny"])
     journal = Journal(tmp_path / "x.json", scenario, "tiny", {"plan": plan})
-    assert "INCOMPLETE" in reports.report(journal.figures)
+    assert "INCOMPLETE" in scenario_tables.report(journal.figures)
     assert plots.draw(journal.path) is None
 
 

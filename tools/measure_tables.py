@@ -1,49 +1,8 @@
-"""Measured figures as tables: for a terminal, README.md and docs. Pure."""
+"""What the programs of measure/ gave, as tables of docs/immortality.md. Pure."""
 
 from __future__ import annotations
 
 from typing import Any
-
-from cowpreload.units import MIB
-
-
-def _cells(figures: dict[str, Any]) -> list[tuple[str, ...]]:
-    return [
-        (
-            row["mode"],
-            f"{row['private'] / MIB:.1f}",
-            f"{row['shared'] / MIB:.1f}",
-            f"{row['total_pss'] / MIB:.0f}",
-            f"{row['rate']:.2f}",
-            str(row["recyclings"]),
-        )
-        for row in figures["rows"]
-    ]
-
-
-HEAD = ("mode", "private/worker", "shared/worker", "total PSS", "req/s", "recycled")
-
-
-def terminal(figures: dict[str, Any]) -> str:
-    """The table at 80 columns, sizes in MiB, rate relative to the plain host."""
-    head = "{:<19}{:>15}{:>14}{:>11}{:>8}{:>10}"
-    lines = [head.format(*cells) for cells in [HEAD, *_cells(figures)]]
-    return "\n".join(lines)
-
-
-def markdown(figures: dict[str, Any]) -> str:
-    """The table of README.md."""
-    lines = [
-        f"CPython {figures['python']}, Django {figures['django']}, "
-        f"gunicorn {figures['gunicorn']}, uWSGI {figures['uwsgi']}; "
-        f"{figures['workers']} workers, {figures['requests']} requests; MiB; "
-        "req/s relative to the plain host:",
-        "",
-        "| " + " | ".join(HEAD) + " |",
-        "| --- " + "| ---: " * (len(HEAD) - 1) + "|",
-    ]
-    lines += ["| " + " | ".join(cells) + " |" for cells in _cells(figures)]
-    return "\n".join(lines)
 
 
 def steps(measured: list[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""One table for a terminal of 80 columns and for Markdown. Pure."""
+"""How a table is written: for a terminal of 80 columns, and as Markdown. Pure."""
 
 from __future__ import annotations
 

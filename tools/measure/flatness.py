@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from cowpreload import _core
 from cowpreload.bench.client import Load
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, Site, mb, mix
 from cowpreload.bench.stats import fit
+from measure import common
+from measure.common import Figures, Site, mb, mix
 
 REQUESTS = 50_000
 SETTLED = 5_000

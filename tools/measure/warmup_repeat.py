@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import median
 
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, Site, mb, spread
+from measure import common
+from measure.common import Figures, Site, mb, spread
 
 REPEATS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 32)
 FIRST = 20

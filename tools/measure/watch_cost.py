@@ -20,10 +20,10 @@ from pathlib import Path
 
 from cowpreload import _core
 from cowpreload.bench.client import Load
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, Site, mix
 from cowpreload.bench.server import Server
 from cowpreload.board import Board, open_board
+from measure import common
+from measure.common import Figures, Site, mix
 
 WORKERS = 8
 MIB = 1 << 20

@@ -28,6 +28,7 @@ from cowpreload.bench.stats import Figures, spread
 
 __all__ = ["WARMUP", "Figures", "Site", "spread", "whole_mix"]
 
+TOOLS = Path(__file__).parent.parent
 _WORDS = ("lamp", "chair", "wooden", "red", "steel lamp")
 
 
@@ -119,11 +120,11 @@ def in_harness(site: Site, **spec: Any) -> Figures:
         [
             sys.executable,
             "-m",
-            "cowpreload.bench.measure.harness",
+            "measure.harness",
             json.dumps(spec),
         ],
         cwd=site.path,
-        env={**os.environ, **site.environ},
+        env={**os.environ, **site.environ, "PYTHONPATH": str(TOOLS)},
         check=True,
         stdout=subprocess.PIPE,
         timeout=300,

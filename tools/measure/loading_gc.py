@@ -9,8 +9,8 @@ shared memory after 300 requests in MB.
 
 from __future__ import annotations
 
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, mb, spread
+from measure import common
+from measure.common import Figures, mb, spread
 
 MODES = ("on", "off", "uncollected")
 

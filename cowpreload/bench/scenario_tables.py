@@ -1,4 +1,4 @@
-"""A scenario's figures as tables: 80 columns for a terminal, Markdown for docs. Pure.
+"""Which tables show the figures of a scenario, for a terminal and for docs. Pure.
 
 Takes what a journal holds, complete or not; gives text. Sizes are shown in MiB,
 medians alone; one line below tells how far the quartiles lie from them.
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from textwrap import fill
 
 from cowpreload.bench.mode import SHOWN
+from cowpreload.bench.render import WIDTH, Table
 from cowpreload.bench.stats import Figures
-from cowpreload.bench.table import WIDTH, Table
 from cowpreload.units import MIB
 
 

@@ -13,9 +13,9 @@ from statistics import median
 
 from cowpreload._core import lib
 from cowpreload.bench.client import Load
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, Site, mix, spread
 from cowpreload.bench.server import Server
+from measure import common
+from measure.common import Figures, Site, mix, spread
 
 WORKERS = 2
 

@@ -10,8 +10,8 @@ in MB, before and at its peak, by smaps_rollup of each in turn.
 
 from __future__ import annotations
 
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, mb, spread
+from measure import common
+from measure.common import Figures, mb, spread
 
 
 def _figures(runs: list[Figures]) -> Figures:

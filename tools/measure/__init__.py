@@ -1,7 +1,8 @@
 """One small program a question: where the figures of docs/measurements.md come from.
 
-Run each as `python -m cowpreload.bench.measure.NAME`: the figures go to stdout as one
-JSON object with the interpreter's version, progress to stderr; no process outlives it.
+Run each as `PYTHONPATH=tools build/venv-3.13/bin/python -m measure.NAME`: the figures
+go to stdout as one JSON object with the interpreter's version, progress to stderr; no
+process outlives it. They are not in the wheel: only developers need them.
 
     startup_cost    what the start-up file adds to an interpreter's start
     watch_cost      what the watching threads take of a core

@@ -13,12 +13,12 @@ import threading
 import time
 
 from cowpreload import _core
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, mb, spread
 from cowpreload.bench.server import Server
 from cowpreload.board import open_board
 from cowpreload.causes import Cause
 from cowpreload.why.examine import examine
+from measure import common
+from measure.common import Figures, mb, spread
 
 WINDOW = 6.0  # seconds: a report with its wait fits in
 

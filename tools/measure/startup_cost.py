@@ -22,8 +22,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, spread
+from measure import common
+from measure.common import Figures, spread
 
 FILE = "cowpreload.pth"
 Cost = tuple[float, float]

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from cowpreload import _core
-from cowpreload.bench.measure.common import WARMUP, Figures, mix, whole_mix
 from cowpreload.closing import close_all
 from cowpreload.errors import NativeError
 from cowpreload.freezing import freeze
@@ -33,6 +32,7 @@ from cowpreload.leave import leave
 from cowpreload.records import FreezeReport
 from cowpreload.settings import Settings
 from cowpreload.warmup import request_wsgi, warm_up, wsgi_environ
+from measure.common import WARMUP, Figures, mix, whole_mix
 
 App = Callable[..., Any]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from cowpreload import _core
 from cowpreload.bench.demo import MODES, REQUESTS, ROUNDS, Demo
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, mb
 from cowpreload.units import MIB
+from measure import common
+from measure.common import Figures, mb
 
 
 def _measure(demo: Demo, mode: str) -> Figures:

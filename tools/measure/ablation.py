@@ -14,8 +14,8 @@ from typing import Any
 
 from cowpreload import _core
 from cowpreload._core import lib
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, Site, mb
+from measure import common
+from measure.common import Figures, Site, mb
 
 REQUESTS = 2000
 _HASHES = lib.COW_FILL_HASHES

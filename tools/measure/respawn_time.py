@@ -19,10 +19,10 @@ from pathlib import Path
 
 from cowpreload import _core
 from cowpreload.bench import server as bench
-from cowpreload.bench.measure import common
-from cowpreload.bench.measure.common import Figures, Site, spread
 from cowpreload.bench.server import Server, script
 from cowpreload.board import Board, open_board
+from measure import common
+from measure.common import Figures, Site, spread
 
 WORKERS = 2
 GROW_MB = 64
