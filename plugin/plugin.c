@@ -22,7 +22,7 @@ struct cow_api *cow_api;
 static void preinit_apps(void) {
     cow_api = cow_bridge_configure();
     if (!cow_api) exit(1);
-    if (cow_api->layout != COW_LAYOUT || cow_api->size != sizeof *cow_api) {
+    if (cow_api->revision != COW_REVISION || cow_api->size != sizeof *cow_api) {
         uwsgi_log(
             "cow: this plugin was built by another cowpreload; run: cowpreload "
             "plugin build --uwsgi %s\n",

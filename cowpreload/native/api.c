@@ -4,7 +4,7 @@
 
 void cow_api_fill(struct cow_board *board, struct cow_api *api) {
     *api = (struct cow_api){
-        .layout = COW_LAYOUT,
+        .revision = COW_REVISION,
         .size = sizeof *api,
         .board = board,
         .end_line = cow_end_line,

@@ -16,7 +16,7 @@ int cow_board_create(struct cow_board **board, int *fd) {
     if (cow_prim_shared("cowpreload-board", sizeof **board, fd, &address))
         return COW_ESYSTEM;
     *board = address;
-    (*board)->layout = COW_LAYOUT;
+    (*board)->revision = COW_REVISION;
     (*board)->slots = COW_SLOTS;
     STORE((*board)->magic, COW_MAGIC);
     return COW_OK;
@@ -24,12 +24,12 @@ int cow_board_create(struct cow_board **board, int *fd) {
 
 int cow_board_open(int fd, int writable, struct cow_board **board) {
     void *address;
-    if (cow_prim_map(fd, sizeof **board, writable, &address)) return COW_ELAYOUT;
+    if (cow_prim_map(fd, sizeof **board, writable, &address)) return COW_EREVISION;
     *board = address;
-    if (LOAD((*board)->magic) == COW_MAGIC && (*board)->layout == COW_LAYOUT)
+    if (LOAD((*board)->magic) == COW_MAGIC && (*board)->revision == COW_REVISION)
         return COW_OK;
     (void)cow_board_close(*board);
-    return COW_ELAYOUT;
+    return COW_EREVISION;
 }
 
 int cow_board_close(struct cow_board *board) {

@@ -10,7 +10,7 @@
  * processes of a machine). A limit of 0 is a limit that is not set.
  * Files: prim.c has the system calls, reading.c parses /proc, verdict.c is the policy,
  * board.c the shared memory, watch.c the thread that joins them. Apart are what knows
- * Python's objects (immortal.h, layout.h) and what a report needs (still.h, words.h).
+ * Python's objects (immortal.h, offsets.h) and what a report needs (still.h, words.h).
  */
 #ifndef COW_H
 #define COW_H
@@ -26,7 +26,7 @@ enum cow_code {
     COW_EUNREADABLE = 2, /* neither smaps_rollup nor smaps can be read */
     COW_EPARSE = 3,      /* the kernel's text lacks a field we need */
     COW_ESLOT = 4,       /* the slot is not on the board */
-    COW_ELAYOUT = 5,     /* the board was made by another version */
+    COW_EREVISION = 5,   /* the board was made by another version */
     COW_ERUNNING = 6,    /* this process has a watching thread already */
     COW_ESTOPPED = 7,    /* this process has no watching thread */
     COW_ETHREAD = 8,     /* the system gave no thread */
@@ -134,7 +134,7 @@ int cow_hard_due(const struct cow_limits *limits, const struct cow_history *hist
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_LAYOUT 3u   /* change with any struct below, and cow_walk of immortal.h */
+#define COW_REVISION 3u /* change with any struct below, and cow_walk of immortal.h */
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 
@@ -211,17 +211,17 @@ struct cow_end {
     uint64_t logged; /* the last sequence that the master logged */
 } __attribute__((aligned(64)));
 
-/* Where a report finds its way in this server's Python; see layout.h. */
+/* Where a report finds its way in this server's Python; see offsets.h. */
 struct cow_python {
     uint32_t version;   /* PY_VERSION_HEX; 0: not CPython, or not known */
-    uint32_t build;     /* enum cow_build: what changes the layout of objects */
+    uint32_t build;     /* enum cow_build: what moves the fields of objects */
     uint64_t type_type; /* address of PyType_Type */
     uint64_t collector; /* address of the main interpreter's collector state */
 };
 
 struct cow_board {
     uint64_t magic;
-    uint32_t layout;
+    uint32_t revision;
     uint32_t slots;
     int32_t master_pid;
     uint32_t started; /* a worker has become ready within its limits */
@@ -312,8 +312,8 @@ int cow_trim(void);
 struct cow_walk; /* immortal.h */
 
 struct cow_api {
-    uint32_t layout; /* COW_LAYOUT of the extension: compare before use */
-    uint32_t size;   /* sizeof(struct cow_api) */
+    uint32_t revision; /* COW_REVISION of the extension: compare before use */
+    uint32_t size;     /* sizeof(struct cow_api) */
     struct cow_board *board;
     size_t (*end_line)(struct cow_board *, uint32_t, char *, size_t);
     int (*slot_free)(struct cow_board *, uint32_t);

@@ -13,7 +13,7 @@
 
 #include "cow.h"
 
-/* What a build option changes in the layout of every object. */
+/* What a build option changes in where the fields of every object are. */
 enum cow_build { COW_BUILD_DEBUG = 1 };
 
 struct cow_offsets {

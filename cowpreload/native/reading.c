@@ -131,7 +131,7 @@ const char *cow_strerror(int code) {
         case COW_EUNREADABLE: return "neither smaps_rollup nor smaps can be read";
         case COW_EPARSE: return "the kernel's figures lack Private_Dirty";
         case COW_ESLOT: return "no such slot on the board";
-        case COW_ELAYOUT: return "the board was made by another version";
+        case COW_EREVISION: return "the board was made by another version";
         case COW_ERUNNING: return "the watching thread runs already";
         case COW_ESTOPPED: return "there is no watching thread";
         case COW_ETHREAD: return "the system gave no thread";

@@ -257,14 +257,14 @@ TEST(a_request_to_exit_wakes_the_thread_at_once) {
     CHECK(in_child(asked_to_exit) == 0);
 }
 
-TEST(a_board_of_another_layout_is_refused) {
+TEST(a_board_of_another_revision_is_refused) {
     struct cow_board *other;
-    board->layout++;
-    CHECK(cow_board_open(board_fd, 0, &other) == COW_ELAYOUT);
-    board->layout--;
+    board->revision++;
+    CHECK(cow_board_open(board_fd, 0, &other) == COW_EREVISION);
+    board->revision--;
     CHECK(cow_board_open(board_fd, 0, &other) == COW_OK);
     CHECK(cow_board_close(other) == COW_OK);
-    CHECK(cow_board_open(0, 0, &other) == COW_ELAYOUT);
+    CHECK(cow_board_open(0, 0, &other) == COW_EREVISION);
 }
 
 TEST(every_code_has_a_name) {
@@ -285,7 +285,7 @@ int main(void) {
     RUN(copied_pages_are_noticed_although_the_resident_set_stays);
     RUN(the_hard_limit_kills);
     RUN(a_request_to_exit_wakes_the_thread_at_once);
-    RUN(a_board_of_another_layout_is_refused);
+    RUN(a_board_of_another_revision_is_refused);
     RUN(every_code_has_a_name);
     printf("done\n");
     return 0;
