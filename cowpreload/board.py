@@ -6,7 +6,9 @@ theirs (watch.py); `open_board` lets another process of the same user read it.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -80,17 +82,28 @@ def slot_faults(name: str, workers: int) -> list[str]:
     ]
 
 
+def _genuine(process: Path, link: Path) -> bool:
+    """Whether a descriptor is a board that its process, or root, made.
+
+    Anybody can give a file of his that name, for root's `status` to find.
+    """
+    if not os.readlink(link).startswith(f"/{_LINK}"):
+        return False
+    about = link.stat()  # of the file, not of the link
+    owners = {0, process.stat().st_uid}
+    return stat.S_ISREG(about.st_mode) and about.st_uid in owners
+
+
 def _board_links(pid: str) -> Iterator[Path]:
+    process = Path("/proc", pid)
     try:
-        links = list(Path("/proc", pid, "fd").iterdir())
+        links = list((process / "fd").iterdir())
     except OSError:
         return  # not ours, or gone
     for link in links:
-        try:
-            if os.readlink(link).startswith(f"/{_LINK}"):
+        with contextlib.suppress(OSError):
+            if _genuine(process, link):
                 yield link
-        except OSError:
-            continue
 
 
 def open_board(pid: int, *, writable: bool = False) -> Board:
@@ -98,7 +111,7 @@ def open_board(pid: int, *, writable: bool = False) -> Board:
 
     Raises:
         NotFoundError: it holds none, or is another user's.
-        NativeError: the board was made by another version.
+        NativeError: the board was made by another version, or is none.
     """
     for link in _board_links(str(pid)):
         access = os.O_RDWR if writable else os.O_RDONLY
@@ -112,15 +125,30 @@ def open_board(pid: int, *, writable: bool = False) -> Board:
     raise NotFoundError(f"pid={pid}: holds no board; give the pid of a cow master")
 
 
+def _files(pid: int) -> set[tuple[int, int]]:
+    """What identifies the boards that a process holds."""
+    found = set()
+    for link in _board_links(str(pid)):
+        with contextlib.suppress(OSError):
+            about = link.stat()
+            found.add((about.st_dev, about.st_ino))
+    return found
+
+
 def find_masters() -> list[int]:
-    """The masters of all servers of this user that have a board, lowest pid first."""
+    """The masters of all servers of this user that have a board, lowest pid first.
+
+    A board names its master: one that does not hold the same board is no master.
+    """
     found = set()
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and any(_board_links(entry.name)):
+        if entry.name.isdigit() and (files := _files(int(entry.name))):
             try:
-                found.add(open_board(int(entry.name)).master_pid)
+                master = open_board(int(entry.name)).master_pid
             except (NotFoundError, NativeError, OSError):
                 continue
+            if files & _files(master):
+                found.add(master)
     return sorted(found)
 
 

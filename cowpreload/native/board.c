@@ -13,6 +13,7 @@
 
 int cow_board_create(struct cow_board **board, int *fd) {
     void *address;
+    (void)cow_prim_stack_size(); /* asked where no lock is inherited */
     if (cow_prim_shared("cowpreload-board", sizeof **board, fd, &address))
         return COW_ESYSTEM;
     *board = address;
@@ -26,7 +27,8 @@ int cow_board_open(int fd, int writable, struct cow_board **board) {
     void *address;
     if (cow_prim_map(fd, sizeof **board, writable, &address)) return COW_EREVISION;
     *board = address;
-    if (LOAD((*board)->magic) == COW_MAGIC && (*board)->revision == COW_REVISION)
+    if (LOAD((*board)->magic) == COW_MAGIC && (*board)->revision == COW_REVISION &&
+        (*board)->slots == COW_SLOTS)
         return COW_OK;
     (void)cow_board_close(*board);
     return COW_EREVISION;
@@ -95,7 +97,10 @@ static int ticket_lapsed(struct cow_board *board, uint64_t ticket, uint64_t now_
     uint64_t held_ms = now_ms > taken_ms ? now_ms - taken_ms : 0;
     pid_t pid = TICKET_PID(ticket);
     struct cow_slot *at;
-    if (cow_slot_get(board, TICKET_SLOT(ticket), &at)) return 1;
+    /* Nobody wrote such a word, unless by a stray write: it must not be held for ever.
+     */
+    if (cow_slot_get(board, TICKET_SLOT(ticket), &at) || !pid) return 1;
+    if (taken_ms > now_ms + 1000) return 1;
     if (held_ms > COW_TICKET_STUCK_MS) return 1;
     /* Free for the moment between the end of a worker and its replacement, too. */
     if (LOAD(at->life.state) == COW_FREE) return held_ms > COW_TICKET_DEAD_MS;

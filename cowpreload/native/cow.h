@@ -290,7 +290,7 @@ struct cow_host {
 };
 
 /* Start the one watching thread of this process, for `slot` of `board`.
- * The thread blocks all signals, uses its own 64 KiB of stack and no heap. */
+ * The thread blocks all signals, has 64 KiB of stack, no heap and no descriptor. */
 int cow_watch_start(struct cow_board *board, uint32_t slot,
                     const struct cow_limits *limits, const struct cow_host *host);
 /* Stop and join it. Waits for a reading under way. */

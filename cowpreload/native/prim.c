@@ -5,11 +5,12 @@
 #define _GNU_SOURCE
 #include "prim.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <malloc.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -20,6 +21,8 @@
 #include <unistd.h>
 
 #include "cow.h"
+
+#define STACK_SIZE (64 * 1024)
 
 int cow_prim_open(const char *path, int *fd) {
     do {
@@ -54,12 +57,20 @@ int cow_prim_slurp(const char *path, char *buffer, size_t size, size_t *length) 
     return error;
 }
 
+/* A sealed size: no reader can be made to fault by a shrinking file. */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
 int cow_prim_shared(const char *name, size_t size, int *fd, void **address) {
-    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (*fd < 0) return errno;
-    /* A sealed size: no reader can be made to fault by a shrinking file. */
+    int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (made < 0) return errno;
+    /* A server whose stdout and stderr are closed would write its log into the board,
+     * and close it with a dup2(). */
+    *fd = made > 2 ? made : fcntl(made, F_DUPFD_CLOEXEC, 3);
+    int refused = errno;
+    if (*fd != made) cow_prim_close(made);
+    if (*fd < 0) return refused;
     if (fchmod(*fd, S_IRUSR | S_IWUSR) || ftruncate(*fd, (off_t)size) ||
-        fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+        fcntl(*fd, F_ADD_SEALS, SEALS)) {
         int error = errno;
         cow_prim_close(*fd);
         return error;
@@ -76,7 +87,9 @@ int cow_prim_shared(const char *name, size_t size, int *fd, void **address) {
 int cow_prim_map(int fd, size_t size, int writable, void **address) {
     struct stat about;
     if (fstat(fd, &about)) return errno;
-    if ((uint64_t)about.st_size < size) return EINVAL;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0) return errno; /* a file of another kind by our name */
+    if (~seals & SEALS || (uint64_t)about.st_size < size) return EINVAL;
     int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
     *address = mmap(NULL, size, access, MAP_SHARED, fd, 0);
     return *address == MAP_FAILED ? errno : 0;
@@ -96,6 +109,35 @@ int cow_prim_signal_main(int signal) {
 }
 
 void cow_prim_kill_self(void) { (void)kill(getpid(), SIGKILL); }
+
+size_t cow_prim_stack_size(void) {
+    static size_t size;
+    if (size) return size;
+    long least = sysconf(_SC_THREAD_STACK_MIN);
+    size_t (*with_tls)(const pthread_attr_t *) =
+        (size_t (*)(const pthread_attr_t *))dlsym(RTLD_DEFAULT,
+                                                  "__pthread_get_minstack");
+    pthread_attr_t attributes;
+    if (with_tls && !pthread_attr_init(&attributes)) {
+        least = (long)with_tls(&attributes);
+        (void)pthread_attr_destroy(&attributes);
+    }
+    /* What the library needs comes on top: a program's static thread-local storage,
+     * which no stack can do without, may be larger than all of ours. */
+    size = STACK_SIZE + (least > 0 ? (size_t)least : 0);
+    return size;
+}
+
+int cow_prim_thread(pthread_t *thread, void *(*run)(void *)) {
+    pthread_attr_t attributes;
+    int error = pthread_attr_init(&attributes);
+    if (!error) {
+        error = pthread_attr_setstacksize(&attributes, cow_prim_stack_size());
+        if (!error) error = pthread_create(thread, &attributes, run, NULL);
+        (void)pthread_attr_destroy(&attributes);
+    }
+    return error ? pthread_create(thread, NULL, run, NULL) : 0;
+}
 
 void cow_prim_thread_name(const char *name) { (void)prctl(PR_SET_NAME, name, 0, 0, 0); }
 
@@ -154,37 +196,23 @@ int cow_prim_detach(pid_t parent) {
     return 0;
 }
 
-int cow_prim_event(int *fd) {
-    *fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return *fd < 0 ? errno : 0;
-}
-
-void cow_prim_event_post(int fd) {
+void cow_prim_event_post(uint32_t *event) {
     int saved = errno; /* callers include signal handlers */
-    uint64_t one = 1;
-    ssize_t ignored = write(fd, &one, sizeof one);
-    (void)ignored;
+    __atomic_add_fetch(event, 1, __ATOMIC_ACQ_REL);
+    (void)syscall(SYS_futex, event, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     errno = saved;
 }
 
-int cow_prim_event_wait(int fd, uint64_t until_ms) {
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    for (;;) {
-        uint64_t now = cow_now_ms();
-        uint64_t left = until_ms > now ? until_ms - now : 0;
-        int ready = poll(&wait, 1, left > 60000 ? 60000 : (int)left);
-        if (ready > 0) {
-            uint64_t count;
-            if (read(fd, &count, sizeof count) == (ssize_t)sizeof count) return 1;
-            /* The application closed our descriptor: do not spin on it. */
-            struct timespec nap = {.tv_sec = (time_t)(left / 1000),
-                                   .tv_nsec = (long)(left % 1000) * 1000000};
-            (void)nanosleep(&nap, NULL);
-            return 0;
-        }
-        if (ready < 0 && errno != EINTR) return 0;
-        if (cow_now_ms() >= until_ms) return 0;
-    }
+void cow_prim_event_wait(uint32_t *event, uint32_t seen, uint64_t until_ms) {
+    struct timespec until = {.tv_sec = (time_t)(until_ms / 1000),
+                             .tv_nsec = (long)(until_ms % 1000) * 1000000};
+    /* This operation's time is a moment of CLOCK_MONOTONIC, not a span: waiting again
+     * after a spurious return makes no wait longer. */
+    while (LOAD(*event) == seen && cow_now_ms() < until_ms)
+        if (syscall(SYS_futex, event, FUTEX_WAIT_BITSET_PRIVATE, seen, &until, NULL,
+                    FUTEX_BITSET_MATCH_ANY) &&
+            errno != EINTR && errno != EAGAIN && errno != ETIMEDOUT)
+            cow_prim_nap_us(100000); /* a sandbox without it: do not spin */
 }
 
 int cow_trim(void) { return malloc_trim(0); }

@@ -2,6 +2,7 @@
 #ifndef COW_PRIM_H
 #define COW_PRIM_H
 
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +19,9 @@ int cow_prim_open(const char *path, int *fd);
 int cow_prim_read(int fd, char *buffer, size_t size, size_t *length);
 void cow_prim_close(int fd);
 
+/* Shared memory as a sealed file, at a descriptor above 2. */
 int cow_prim_shared(const char *name, size_t size, int *fd, void **address);
+/* Map such a file of another process; EINVAL if its size is not sealed. */
 int cow_prim_map(int fd, size_t size, int writable, void **address);
 int cow_prim_unmap(void *address, size_t size);
 
@@ -27,6 +30,11 @@ int cow_prim_alive(pid_t pid);
 /* A signal for the main thread, not for whichever thread takes it first. */
 int cow_prim_signal_main(int signal);
 void cow_prim_kill_self(void);
+/* What a thread of ours gets: 64 KiB of its own on top of what the system's library
+ * wants. First asked before the fork: it takes the loader's lock. */
+size_t cow_prim_stack_size(void);
+/* Start a thread with such a stack, or with the default one where that fails. */
+int cow_prim_thread(pthread_t *thread, void *(*run)(void *));
 void cow_prim_thread_name(const char *name);
 
 /* Minor and major faults of the process, all threads. */
@@ -48,9 +56,10 @@ int cow_prim_reap(pid_t pid);
  * parent is gone already, ENOSYS before Linux 5.9. */
 int cow_prim_detach(pid_t parent);
 
-int cow_prim_event(int *fd);
-void cow_prim_event_post(int fd);
-/* Wait until the event is posted or `until_ms` is reached; 1: posted. */
-int cow_prim_event_wait(int fd, uint64_t until_ms);
+/* An event is a word that only these touch, from 0; it needs no descriptor, which the
+ * application could close and reuse. Posting is async-signal-safe. */
+void cow_prim_event_post(uint32_t *event);
+/* Wait until the event differs from `seen`, or `until_ms` is reached. */
+void cow_prim_event_wait(uint32_t *event, uint32_t seen, uint64_t until_ms);
 
 #endif

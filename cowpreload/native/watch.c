@@ -18,8 +18,6 @@
 #include "prim.h"
 #include "still.h"
 
-#define STACK_SIZE (64 * 1024)
-
 /* A reading that no limit calls for keeps the board fresh. It costs 20 ms a GiB,
  * so it is taken as rarely as keeps one thread below 1/3000 of a core (eight
  * workers below 0.5 %), but never more rarely than this. */
@@ -30,8 +28,8 @@ static struct {
     struct cow_board *board;
     struct cow_slot *slot;
     uint32_t number;
-    pid_t pid; /* a child of the worker inherits this struct, not the thread */
-    int event; /* posted to stop the thread or to make it exit the process */
+    pid_t pid;      /* a child of the worker inherits this struct, not the thread */
+    uint32_t event; /* posted to stop the thread or to make it exit the process */
     pthread_t thread;
     struct cow_limits limits;
     struct cow_host host;
@@ -152,7 +150,9 @@ static void *run(void *unused) {
     (void)unused;
     cow_prim_thread_name("cow-watch");
 
-    while (!LOAD(watch.stop)) {
+    for (;;) {
+        uint32_t event = LOAD(watch.event); /* before what it tells of is looked at */
+        if (LOAD(watch.stop)) return NULL;
         if (LOAD(watch.exit)) {
             if (watch.host.exit_now) watch.host.exit_now();
             STORE(watch.exit, 0);
@@ -185,15 +185,13 @@ static void *run(void *unused) {
             memory.taken = 0;
             next_ms = cow_now_ms();
         }
-        (void)cow_prim_event_wait(watch.event, next_ms < look_ms ? next_ms : look_ms);
+        cow_prim_event_wait(&watch.event, event, next_ms < look_ms ? next_ms : look_ms);
     }
-    return NULL;
 }
 
 int cow_watch_start(struct cow_board *board, uint32_t slot,
                     const struct cow_limits *limits, const struct cow_host *host) {
     struct cow_slot *at;
-    pthread_attr_t attributes;
     sigset_t all, before;
     if (watch.pid == getpid()) return COW_ERUNNING;
     if (cow_slot_get(board, slot, &at)) return COW_ESLOT;
@@ -203,34 +201,23 @@ int cow_watch_start(struct cow_board *board, uint32_t slot,
     watch.slot = at;
     watch.limits = *limits;
     watch.host = *host;
-    if (cow_prim_event(&watch.event)) return COW_ESYSTEM;
     watch.pid = getpid();
 
-    size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_attr_init(&attributes);
-    if (!error) {
-        (void)pthread_attr_setstacksize(&attributes,
-                                        least > STACK_SIZE ? least : STACK_SIZE);
-        error = pthread_create(&watch.thread, &attributes, run, NULL);
-        (void)pthread_attr_destroy(&attributes);
-    }
+    int error = cow_prim_thread(&watch.thread, run);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error) {
-        cow_prim_close(watch.event);
-        watch.pid = 0;
-        return COW_ETHREAD;
-    }
-    return COW_OK;
+    if (!error) return COW_OK;
+    watch.pid = 0;
+    errno = error;
+    return COW_ETHREAD;
 }
 
 int cow_watch_stop(void) {
     if (watch.pid != getpid()) return COW_ESTOPPED;
     STORE(watch.stop, 1);
-    cow_prim_event_post(watch.event);
+    cow_prim_event_post(&watch.event);
     (void)pthread_join(watch.thread, NULL);
-    cow_prim_close(watch.event);
     watch.pid = 0;
     return COW_OK;
 }
@@ -260,6 +247,6 @@ int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds) {
 int cow_watch_request_exit(void) {
     if (watch.pid != getpid()) return COW_ESTOPPED;
     STORE(watch.exit, 1);
-    cow_prim_event_post(watch.event);
+    cow_prim_event_post(&watch.event);
     return COW_OK;
 }

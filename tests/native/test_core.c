@@ -3,6 +3,7 @@
  * sanitizers. What Python's tests cannot reach is here: the thread, the tickets of
  * several processes, texts cut at every byte.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -257,6 +258,57 @@ TEST(a_request_to_exit_wakes_the_thread_at_once) {
     CHECK(in_child(asked_to_exit) == 0);
 }
 
+static int descriptors(void) {
+    int open_ones = 0;
+    for (int fd = 0; fd < 256; fd++) open_ones += fcntl(fd, F_GETFD) >= 0;
+    return open_ones;
+}
+
+static void watched_without_descriptors(void) {
+    /* An interval that ends no wait: what wakes the thread is the event alone. */
+    struct cow_host host = {.exit_now = leave_now};
+    struct cow_limits limits = {.interval_ms = 60000};
+    int before = descriptors();
+    cow_slot_boot(board, 6, getpid());
+    CHECK(cow_watch_start(board, 6, &limits, &host) == COW_OK);
+    for (int i = 0; i < 200 && !LOAD(board->slot[5].memory.seen_at_ms); i++) nap_ms(20);
+    CHECK(descriptors() == before);
+    /* What the application does to its descriptors does not reach the thread. */
+    for (int fd = 3; fd < 256; fd++) close(fd);
+    CHECK(cow_watch_request_exit() == COW_OK);
+    for (int i = 0; i < 200 && !LOAD(left); i++) nap_ms(20);
+    CHECK(LOAD(left));
+    CHECK(cow_watch_stop() == COW_OK);
+}
+
+TEST(the_thread_holds_no_descriptor_that_the_application_could_reuse) {
+    CHECK(in_child(watched_without_descriptors) == 0);
+}
+
+TEST(random_words_in_tickets_hold_nothing) {
+    struct cow_limits limits = {.max_recycling = 1};
+    uint64_t now = cow_now_ms(), second = now / 1000;
+    cow_slot_boot(board, 1, getpid());
+    cow_slot_boot(board, 2, getppid());
+    board->slot[0].life.state = board->slot[1].life.state = COW_READY;
+    uint64_t words[] = {
+        ~0ull,
+        2047,
+        0xdeadbeefdeadbeefull,
+        (second + 1000) << 33 | (uint64_t)getppid() << 11 | 2, /* of the future */
+        second << 33 | 1ull << 32 | 3, /* of a slot without that process */
+        second << 33 | 2,              /* of no process */
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        STORE(board->tickets[0], words[i]);
+        if (i == 4) cow_slot_boot(board, 3, getppid());
+        board->slot[2].life.state = COW_READY;
+        CHECK(cow_ticket_take(board, 1, getpid(), &limits, now + 2000));
+    }
+    memset(board->tickets, 0, sizeof board->tickets);
+    memset(board->slot, 0, sizeof board->slot);
+}
+
 TEST(a_board_of_another_revision_is_refused) {
     struct cow_board *other;
     board->revision++;
@@ -285,6 +337,8 @@ int main(void) {
     RUN(copied_pages_are_noticed_although_the_resident_set_stays);
     RUN(the_hard_limit_kills);
     RUN(a_request_to_exit_wakes_the_thread_at_once);
+    RUN(the_thread_holds_no_descriptor_that_the_application_could_reuse);
+    RUN(random_words_in_tickets_hold_nothing);
     RUN(a_board_of_another_revision_is_refused);
     RUN(every_code_has_a_name);
     printf("done\n");

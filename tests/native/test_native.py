@@ -54,6 +54,37 @@ def test_the_core_is_clean_under_the_sanitizers(
     assert "Sanitizer" not in done.stderr
 
 
+@pytest.mark.parametrize("kib", [50, 60, 256])
+def test_a_worker_with_large_thread_local_storage_is_watched(
+    tmp_path: Path, kib: int
+) -> None:
+    """It is taken from each thread's stack: 64 KiB failed, or left too little."""
+    source, library = tmp_path / "big.c", tmp_path / "big.so"
+    source.write_text(f"__thread char big[{kib} * 1024] = {{1}};\n")
+    build = [compiler(), "-shared", "-fPIC", str(source), "-o", str(library)]
+    subprocess.run(build, check=True)
+    code = (
+        "import time\n"
+        "from cowpreload import watch\n"
+        "from cowpreload.board import Board\n"
+        "from cowpreload.records import Limits\n"
+        "board = Board.create()\n"
+        "watched = watch.start(board, board.reserve(), Limits(), watch.Host())\n"
+        "watched.ready(0)\n"
+        "memory, end = board.raw.slot[0].memory, time.monotonic() + 20\n"
+        "while not memory.seen_at_ms and time.monotonic() < end: time.sleep(0.01)\n"
+        "print(memory.seen_at_ms > 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
 @pytest.mark.skipif(bool(_core.immortal_why_not()), reason=_core.immortal_why_not())
 def test_the_walk_reads_no_byte_that_is_not_an_objects(tmp_path: Path) -> None:
     """The sanitizer's extension over a heap of malloc's, whose ends it knows."""

@@ -1,0 +1,105 @@
+"""The board as a file: where its descriptor is, and which ones are believed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cowpreload.board import find_masters, open_board
+from cowpreload.errors import NativeError, NotFoundError
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+NOBODY = 65534
+
+
+@contextmanager
+def holding(*arguments: str) -> Iterator[int]:
+    """The pid of a process that holds such a board."""
+    program = [sys.executable, str(PROGRAMS / "false_board.py"), *arguments]
+    child = subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdin
+    assert child.stdout
+    with child:
+        assert child.stdout.readline() == "held\n"
+        yield child.pid
+        child.stdin.close()
+    assert child.returncode == 0
+
+
+def test_a_server_without_stdout_and_stderr_keeps_its_log_out_of_the_board(
+    tmp_path: Path,
+) -> None:
+    """The first free descriptors are 1 and 2 then; what is printed goes there."""
+    code = (
+        "import os, sys\n"
+        "from cowpreload.board import Board\n"
+        "for fd in (0, 1, 2): os.close(fd)\n"
+        "board = Board.create()\n"
+        "made = open(sys.argv[1], 'w')\n"
+        "print(board.fd, file=made, flush=True)\n"
+    )
+    out = tmp_path / "out"
+    subprocess.run([sys.executable, "-c", code, out], check=True, timeout=60)
+    assert int(out.read_text()) >= 3
+
+
+def test_a_board_is_found_by_its_master() -> None:
+    with holding("master", "0") as pid:
+        assert open_board(pid).master_pid == 0
+        assert pid not in find_masters()
+
+
+def test_a_board_that_names_another_process_as_its_master_is_not_believed() -> None:
+    with holding("master", str(os.getpid())):
+        assert os.getpid() not in find_masters()
+
+
+@pytest.mark.parametrize("kind", ["loose", "slots"])
+def test_a_board_that_could_end_its_reader_is_refused(kind: str) -> None:
+    """A file that shrinks raises SIGBUS; slots past its end are read past it."""
+    with holding(kind) as pid, pytest.raises(NativeError, match="another version"):
+        open_board(pid)
+
+
+def test_a_file_of_the_boards_name_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with holding("file") as pid, pytest.raises(NotFoundError):
+        open_board(pid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_a_file_of_a_third_user_is_no_board_of_a_process() -> None:
+    """It was handed over: who made it can write to it, whoever holds it now."""
+    code = (
+        "import os, sys\n"
+        "from cowpreload.board import Board\n"
+        f"os.seteuid({NOBODY})\n"
+        "board = Board.create()\n"
+        "os.seteuid(0)\n"
+        f"os.setuid({NOBODY - 1})\n"
+        "print('held', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdin
+    assert child.stdout
+    with child:
+        assert child.stdout.readline() == "held\n"
+        with pytest.raises(NotFoundError):
+            open_board(child.pid)
+        child.stdin.close()
