@@ -2,9 +2,10 @@
 
 What an application may need: `before_fork(callable)` to close what must not cross the
 fork, `worker()` to learn which worker it runs in, `keep_mortal(object)` for what must
-be freed in a worker; without a server of ours, `freeze()`. They are loaded when first
-used: the start-up file of the package may import this module in every
-interpreter, which must cost nothing.
+be freed in a worker, `immortal_too(items)` and `held_by(class, function)` for what
+only C code holds; without a server of ours, `freeze()`. They are loaded when first
+used: the start-up file of the package may import this module in every interpreter,
+which must cost nothing.
 """
 
 from __future__ import annotations
@@ -18,14 +19,25 @@ if TYPE_CHECKING:
 
     from cowpreload.closing import before_fork
     from cowpreload.freezing import keep_mortal
+    from cowpreload.holders import held_by, immortal_too
     from cowpreload.immortal import freeze
     from cowpreload.watch import worker
 
-__all__ = ["__version__", "before_fork", "freeze", "keep_mortal", "worker"]
+__all__ = [
+    "__version__",
+    "before_fork",
+    "freeze",
+    "held_by",
+    "immortal_too",
+    "keep_mortal",
+    "worker",
+]
 
 _HOMES = {
     "before_fork": "cowpreload.closing",
     "freeze": "cowpreload.immortal",
+    "held_by": "cowpreload.holders",
+    "immortal_too": "cowpreload.holders",
     "keep_mortal": "cowpreload.freezing",
     "worker": "cowpreload.watch",
 }

@@ -162,15 +162,18 @@ def immortal_why_not() -> str:
 
 
 def immortalize(
-    keep: list[Any], fill: int = lib.COW_FILL_DEFAULT
+    keep: list[Any], held: Any = None, fill: int = lib.COW_FILL_DEFAULT
 ) -> tuple[str, int, int, int, int, int]:
     """Make all of the main interpreter's heap immortal but the items of `keep`.
+
+    `held` says what only a program can know: holders.Held, or None.
 
     Returns:
         The fields of a WalkReport. Raises nothing: half a walk is harmless.
     """
     out = ffi.new("struct cow_walk *")
-    code = lib.cow_immortalize(ffi.cast("void *", id(keep)), fill, out)
+    asked = ffi.NULL if held is None else ffi.cast("void *", id(held))
+    code = lib.cow_immortalize(ffi.cast("void *", id(keep)), asked, fill, out)
     fault = "" if code == lib.COW_OK else ffi.string(lib.cow_strerror(code)).decode()
     return fault, out.objects, out.kept, out.hashes, out.utf8, out.versions
 

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from cowpreload import collector
+from cowpreload import collector, holders
 from cowpreload.records import FreezeReport, WalkReport
 
 Kept = TypeVar("Kept")
-Walk = Callable[[list[Any]], tuple[str, int, int, int, int, int]]
-"""Takes what stays mortal; gives the fields of a WalkReport."""
+Walk = Callable[[list[Any], holders.Held], tuple[str, int, int, int, int, int]]
+"""Takes what stays mortal, and whom to ask; gives the fields of a WalkReport."""
 
 
 class _Kept:
@@ -29,6 +31,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self.objects: list[Any] = []
+        self.classes: list[type] = []
         self.frozen_by = 0
 
 
@@ -42,16 +45,43 @@ def keep_mortal(kept: Kept) -> Kept:
     callback, a large buffer to be dropped. Its count is written when a worker reads
     it, which copies its page. What it refers to becomes immortal all the same. In a
     worker there is nothing more to keep, and the call does nothing.
+
+    Of a class, all instances that there are at the freeze stay mortal, and those of
+    derived classes; the class itself does not. Works as a decorator.
     """
     if _kept.frozen_by in (0, os.getpid()):
-        _kept.objects.append(kept)
+        if isinstance(kept, type):
+            _kept.classes.append(kept)
+        else:
+            _kept.objects.append(kept)
     return kept
 
 
 def release() -> None:
     """There is nothing more to keep: these objects are the application's again."""
     _kept.objects.clear()
+    _kept.classes.clear()
+    holders.release()
     _kept.frozen_by = os.getpid()
+
+
+def _links() -> list[type]:
+    """Classes of the standard library whose objects form chains that move on.
+
+    Each node holds the next one, and whoever has passed a node drops it. An immortal
+    first node would keep all that ever come after it (itertools.tee: 46 bytes an item).
+    """
+    tee = getattr(sys.modules.get("itertools"), "_tee_dataobject", None)
+    return [] if tee is None else [tee]
+
+
+def _walk(walk: Walk, held: holders.Held) -> WalkReport:
+    given = held.items
+    gc.unfreeze()
+    report = WalkReport(*walk(_kept.objects, held))
+    given.clear()  # whoever holds them is immortal now
+    faults = [fault for fault in (report.fault, *held.faults.values()) if fault]
+    return replace(report, fault="; ".join(faults))
 
 
 def freeze(walk: Walk | None = None) -> FreezeReport:
@@ -60,6 +90,8 @@ def freeze(walk: Walk | None = None) -> FreezeReport:
     A fault of the walk is in the report: the heap is frozen all the same.
     """
     start = time.monotonic()
+    # The application's sources are read first: what they make and drop is collected.
+    held = holders.Held([*_links(), *_kept.classes]) if walk else None
     # What was frozen before stays out of the collection: from 3.14 on, that would
     # take immortal objects off the collector's lists, where the walk looks for them.
     collected = gc.collect() or 0  # PyPy gives None
@@ -68,9 +100,8 @@ def freeze(walk: Walk | None = None) -> FreezeReport:
         release()
         return FreezeReport(0, collected, time.monotonic() - start)
     walked = WalkReport()
-    if walk is not None:
-        gc.unfreeze()
-        walked = WalkReport(*walk(_kept.objects))
+    if walk and held:
+        walked = _walk(walk, held)
     release()
     gc.freeze()
     return FreezeReport(

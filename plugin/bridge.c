@@ -134,16 +134,18 @@ static void keep_arguments(PyObject *keep) {
 }
 
 /* The walk as freezing.py takes it: over the interpreter that calls it. */
-static PyObject *walk(PyObject *unused, PyObject *keep) {
+static PyObject *walk(PyObject *unused, PyObject *arguments) {
     struct cow_walk out;
+    PyObject *keep, *held;
+    if (!PyArg_ParseTuple(arguments, "O!O", &PyList_Type, &keep, &held)) return NULL;
     keep_arguments(keep);
-    int code = cow_api->immortal_walk(keep, COW_FILL_DEFAULT, &out);
+    int code = cow_api->immortal_walk(keep, held, COW_FILL_DEFAULT, &out);
     immortal += out.objects;
     return Py_BuildValue("(sKKKKK)", code ? cow_api->strerror(code) : "", out.objects,
                          out.kept, out.hashes, out.utf8, out.versions);
 }
 
-static PyMethodDef walk_method = {"walk", walk, METH_O, NULL};
+static PyMethodDef walk_method = {"walk", walk, METH_VARARGS, NULL};
 
 static int freeze(PyInterpreterState *here, int is_main) {
     PyObject *function = wants_immortal ? PyCFunction_New(&walk_method, NULL) : NULL;

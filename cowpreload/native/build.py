@@ -28,6 +28,7 @@ SOURCES = (
     "still.c",
     "words.c",
     "pointers.c",
+    "edges.c",
     "immortal.c",
     "api.c",
 )
@@ -38,6 +39,7 @@ HEADERS = (
     "words.h",
     "immortal.h",
     "pointers.h",
+    "edges.h",
     "compat.h",
     "offsets.h",
 )

@@ -134,7 +134,7 @@ int cow_hard_due(const struct cow_limits *limits, const struct cow_history *hist
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_REVISION 3u /* change with any struct below, and cow_walk of immortal.h */
+#define COW_REVISION 4u /* change with any struct below, and cow_walk of immortal.h */
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 
@@ -318,7 +318,7 @@ struct cow_api {
     size_t (*end_line)(struct cow_board *, uint32_t, char *, size_t);
     int (*slot_free)(struct cow_board *, uint32_t);
     int (*request_exit)(void);
-    int (*immortal_walk)(void *, int, struct cow_walk *);
+    int (*immortal_walk)(void *, void *, int, struct cow_walk *);
     const char *(*strerror)(int);
 };
 

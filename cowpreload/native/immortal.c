@@ -2,10 +2,11 @@
  * The walk: from everything that the collector tracks to everything that it holds.
  *
  * The collector knows all containers but no strings, numbers or code, and it skips
- * what cannot be part of a cycle: the keys of most dicts, names of types and
- * functions. Here each tracked object is visited once, as the collector lists it; what
- * it holds is made immortal on the way, and containers that are not listed (code,
- * untracked tuples and dicts, static types) are entered through an explicit stack.
+ * what cannot be part of a cycle. Here each tracked object is visited once, as the
+ * collector lists it; what it holds is made immortal on the way, and containers that
+ * are not listed (code, untracked tuples and dicts, static types) are entered through
+ * an explicit stack. What only a program can look into (numpy's arrays) is put aside
+ * until the collector's lists have been walked, and then asked for.
  */
 #include "immortal.h"
 
@@ -16,6 +17,7 @@ const char *cow_immortal_why_not(void) { return COW_IMMORTAL_WHY_NOT; }
 
 #ifdef COW_CAN_IMMORTALIZE
 
+#include "edges.h"
 #include "pointers.h"
 
 /* Objects lie all over the heap, and waiting for the first bytes of each is most of
@@ -29,6 +31,10 @@ struct walk {
     struct cow_stack pending; /* containers that the collector does not list */
     struct cow_set entered;   /* those that had been immortal when they were pushed */
     struct cow_set kept;
+    struct cow_types types;
+    PyObject *held;          /* the caller, who is asked; NULL if nobody is */
+    PyObject *given;         /* its list of what is immortal too: handed over later */
+    struct cow_stack to_ask; /* what these objects hold */
     int fill;
     int code;
 };
@@ -86,13 +92,15 @@ static void fill(struct walk *walk, PyObject *object) {
 }
 
 static int is_kept(const struct walk *walk, const PyObject *object) {
-    return walk->kept.size && cow_set_has(&walk->kept, object);
+    return object == walk->given ||
+           (walk->kept.size && cow_set_has(&walk->kept, object));
 }
 
 static void mark(struct walk *walk, PyObject *object) {
     if (is_kept(walk, object)) return;
     fill(walk, object);
     if (_Py_IsImmortal(object) || cow_must_stay_mortal(object)) return;
+    if (cow_edges_of(&walk->types, Py_TYPE(object)) & COW_STAYS_MORTAL) return;
     cow_make_immortal(object);
     walk->out->objects++;
 }
@@ -101,7 +109,8 @@ static void mark(struct walk *walk, PyObject *object) {
  * need no entry in a set, which would be a fifth of the walk. */
 static void push(struct walk *walk, PyObject *object) {
     int fresh = 1;
-    if (_Py_IsImmortal(object) || is_kept(walk, object))
+    if (_Py_IsImmortal(object) || is_kept(walk, object) ||
+        cow_edges_of(&walk->types, Py_TYPE(object)) & COW_STAYS_MORTAL)
         fresh = cow_set_add(&walk->entered, object);
     if (fresh < 0 || (fresh && cow_stack_push(&walk->pending, object)))
         walk->code = COW_EMEMORY;
@@ -113,7 +122,7 @@ static void look(struct walk *walk, PyObject *object) {
     if (PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC)) {
         /* A tracked object is in the collector's lists, and visited from there. */
         if (!PyObject_GC_IsTracked(object)) push(walk, object);
-    } else if (type == &PyCode_Type) {
+    } else if (cow_edges_of(&walk->types, type)) {
         push(walk, object);
     }
     mark(walk, object);
@@ -142,63 +151,20 @@ static int meet_one(PyObject *object, void *walk) {
     return 0;
 }
 
-#define MEET(field) \
-    if (field) meet(walk, (PyObject *)(field))
-
-/* The collector does not know code objects, and so not what they hold. */
-static void enter_code(struct walk *walk, PyCodeObject *code) {
-    MEET(code->co_consts);
-    MEET(code->co_names);
-    MEET(code->co_exceptiontable);
-    MEET(code->co_localsplusnames);
-    MEET(code->co_localspluskinds);
-    MEET(code->co_filename);
-    MEET(code->co_name);
-    MEET(code->co_qualname);
-    MEET(code->co_linetable);
-}
-
-/* The collector enters heap types alone; their tp_traverse aborts on static ones. */
-static void enter_static_type(struct walk *walk, PyTypeObject *type) {
-    PyObject *dict = PyType_GetDict(type); /* of this interpreter; a new reference */
-    MEET(dict);
-    Py_XDECREF(dict);
-    MEET(type->tp_bases);
-    MEET(type->tp_mro);
-    MEET(type->tp_base);
-}
-
-/* What an object holds and its tp_traverse leaves out, because it cannot be part of
- * a cycle: names, and the keys of dicts that only have strings. */
-static void enter_untraversed(struct walk *walk, PyObject *object) {
-    if (PyDict_Check(object)) {
-        PyObject *key;
-        Py_ssize_t at = 0;
-        while (PyDict_Next(object, &at, &key, NULL)) meet(walk, key);
-    } else if (PyFunction_Check(object)) {
-        MEET(((PyFunctionObject *)object)->func_name);
-        MEET(((PyFunctionObject *)object)->func_qualname);
-    } else if (PyType_Check(object)) {
-        MEET(((PyHeapTypeObject *)object)->ht_name);
-        MEET(((PyHeapTypeObject *)object)->ht_qualname);
-        MEET(((PyHeapTypeObject *)object)->ht_slots);
-    }
-}
-
 static void enter(struct walk *walk, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
+    int edges = cow_edges_of(&walk->types, type);
     if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) meet(walk, (PyObject *)type);
-    if (type == &PyCode_Type) {
-        enter_code(walk, (PyCodeObject *)object);
-        return;
-    }
+    if (edges) cow_visit_edges(object, edges, meet_one, walk);
+    if (edges & COW_EDGE_ASK && cow_stack_push(&walk->to_ask, object))
+        walk->code = COW_EMEMORY;
     if (PyType_Check(object) &&
         !PyType_HasFeature((PyTypeObject *)object, Py_TPFLAGS_HEAPTYPE)) {
-        enter_static_type(walk, (PyTypeObject *)object);
+        cow_visit_static_type((PyTypeObject *)object, meet_one, walk);
         return;
     }
     if (type->tp_traverse) (void)type->tp_traverse(object, meet_one, walk);
-    enter_untraversed(walk, object);
+    cow_visit_untraversed(object, meet_one, walk);
 }
 
 static void drain(struct walk *walk) {
@@ -208,30 +174,93 @@ static void drain(struct walk *walk) {
 
 static int visit(PyObject *object, void *argument) {
     struct walk *walk = argument;
+    if (object == walk->given) return 1;
     mark(walk, object);
     enter(walk, object);
     drain(walk);
     return walk->code == COW_OK; /* 0 ends the walk */
 }
 
-int cow_immortal_walk(void *keep, int fill, struct cow_walk *out) {
-    struct walk walk = {.out = out, .fill = fill, .code = COW_OK};
+static void settle(struct walk *walk) {
+    while (catch_up(walk)) drain(walk);
+}
+
+/* Whoever was asked has made `list` for us. An object in it that nobody else has was
+ * made too: it stays mortal, and alive while it may be asked about. */
+static void take_answer(struct walk *walk, PyObject *list, PyObject *made) {
+    for (Py_ssize_t i = 0; PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
+        PyObject *object = PyList_GET_ITEM(list, i);
+        if (Py_REFCNT(object) > 1) {
+            meet(walk, object);
+        } else {
+            if (PyList_Append(made, object)) walk->code = COW_EMEMORY;
+            enter(walk, object);
+        }
+    }
+    settle(walk);
+}
+
+/* Ask once, with the objects put aside: an iterator of lists. Python runs here. */
+static void ask(struct walk *walk, PyObject *made) {
+    PyObject *objects = PyList_New(0), *object, *list;
+    while (objects && (object = cow_stack_pop(&walk->to_ask)))
+        if (PyList_Append(objects, object)) walk->code = COW_EMEMORY;
+    PyObject *answers = objects ? PyObject_CallOneArg(walk->held, objects) : NULL;
+    while (answers && (list = PyIter_Next(answers))) {
+        take_answer(walk, list, made);
+        Py_DECREF(list);
+    }
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(walk->held);
+    Py_XDECREF(answers);
+    Py_XDECREF(objects);
+}
+
+static void ask_for_all(struct walk *walk) {
+    PyObject *made = PyList_New(0);
+    if (!made) walk->code = COW_EMEMORY;
+    if (made) do
+            ask(walk, made);
+        while (walk->to_ask.size && walk->code == COW_OK);
+    Py_XDECREF(made);
+}
+
+/* An attribute of `held`; a new reference, NULL if it is not there or of that type. */
+static PyObject *told(PyObject *held, const char *name, PyTypeObject *type) {
+    PyObject *found = held ? PyObject_GetAttrString(held, name) : NULL;
+    PyErr_Clear();
+    if (found && !Py_IS_TYPE(found, type)) Py_CLEAR(found);
+    return found;
+}
+
+int cow_immortal_walk(void *keep, void *held, int fill, struct cow_walk *out) {
+    struct walk walk = {.out = out, .held = held, .fill = fill, .code = COW_OK};
     *out = (struct cow_walk){0};
+    PyObject *asked = told(held, "asked", &PyTuple_Type);
+    PyObject *mortal = told(held, "mortal", &PyTuple_Type);
+    walk.given = told(held, "items", &PyList_Type);
+    int collects = PyGC_Disable(); /* a collection would move what we walk over */
+    cow_types_init(&walk.types, asked, mortal);
     for (Py_ssize_t i = 0; keep && i < PyList_GET_SIZE((PyObject *)keep); i++)
         if (cow_set_add(&walk.kept, PyList_GET_ITEM((PyObject *)keep, i)) < 0)
             walk.code = COW_EMEMORY;
     if (walk.code == COW_OK) PyUnstable_GC_VisitObjects(visit, &walk);
-    while (catch_up(&walk)) drain(&walk);
+    settle(&walk);
+    if (held && walk.code == COW_OK) ask_for_all(&walk);
     out->kept = walk.kept.size;
+    if (collects) PyGC_Enable();
+    Py_XDECREF(asked);
+    Py_XDECREF(mortal);
+    Py_XDECREF(walk.given);
     cow_stack_free(&walk.pending);
+    cow_stack_free(&walk.to_ask);
     cow_set_free(&walk.entered);
     cow_set_free(&walk.kept);
     return walk.code;
 }
 
-int cow_immortalize(void *keep, int fill, struct cow_walk *out) {
+int cow_immortalize(void *keep, void *held, int fill, struct cow_walk *out) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    int code = cow_immortal_walk(keep, fill, out);
+    int code = cow_immortal_walk(keep, held, fill, out);
     PyGILState_Release(gil);
     return code;
 }
@@ -245,14 +274,14 @@ uint64_t cow_immortal_word(void *object) { return cow_count_word(object); }
 
 #else
 
-int cow_immortal_walk(void *keep, int fill, struct cow_walk *out) {
-    (void)keep, (void)fill;
+int cow_immortal_walk(void *keep, void *held, int fill, struct cow_walk *out) {
+    (void)keep, (void)held, (void)fill;
     *out = (struct cow_walk){0};
     return COW_EVERSION;
 }
 
-int cow_immortalize(void *keep, int fill, struct cow_walk *out) {
-    return cow_immortal_walk(keep, fill, out);
+int cow_immortalize(void *keep, void *held, int fill, struct cow_walk *out) {
+    return cow_immortal_walk(keep, held, fill, out);
 }
 
 int cow_immortal_one(void *object) {

@@ -5,7 +5,7 @@
  *          reach immortal: reading one writes nothing any more, and none is freed.
  * Gives    COW_OK or a COW_E* code of cow.h; after a code other than COW_OK a part of
  *          the heap is immortal, which is harmless.
- * Must not make or free a Python object while it walks.
+ * Must not make or free a Python object while it walks the collector's lists.
  */
 #ifndef COW_IMMORTAL_H
 #define COW_IMMORTAL_H
@@ -33,11 +33,16 @@ struct cow_walk {
 const char *cow_immortal_why_not(void);
 
 /* Walk the interpreter whose GIL is held. `keep` is a list object whose items stay
- * mortal, or NULL. `fill` is a sum of enum cow_fill. */
-int cow_immortal_walk(void *keep, int fill, struct cow_walk *out);
+ * mortal, or NULL. `held` is NULL or a Python object, holders.Held: instances of the
+ * classes in its tuple `mortal` stay mortal; after the collector's lists were walked it
+ * is called with the instances that were met of those in its tuple `asked`, and gives
+ * an iterator of lists of what they hold, its list `items` first; then again, while
+ * that brings new ones. Programs run there: only then objects are made and freed.
+ * `fill` is a sum of enum cow_fill. */
+int cow_immortal_walk(void *keep, void *held, int fill, struct cow_walk *out);
 
 /* The same in the main interpreter, for a caller without the GIL: cffi gives it up. */
-int cow_immortalize(void *keep, int fill, struct cow_walk *out);
+int cow_immortalize(void *keep, void *held, int fill, struct cow_walk *out);
 
 /* For the self-check: make one object immortal; read the word that counting writes. */
 int cow_immortal_one(void *object);

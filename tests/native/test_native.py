@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,18 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 NATIVE = ROOT / "cowpreload" / "native"
 SANITIZERS = ("address,undefined", "thread")
+# Where there are wheels of it: arrays of objects, their views, records.
+ARRAYS = (
+    "import numpy as np\n"
+    "array = np.array([f'{i} a' for i in range(9999)], dtype=object)\n"
+    "views = [array[::-3], array.reshape(3, -1).T, np.array('a' * 9, dtype=object)]\n"
+    "empty = [np.empty(9, dtype=object), np.empty((3, 0), dtype=object)]\n"
+    "records = np.zeros(99, dtype=[('b', 'i1'), ('a', 'O', (2, 3)), ('d', 'M8[s]')])\n"
+    "records['a'] = [[[str(i) * 9] * 3] * 2 for i in range(99)]\n"
+    "scalars = list(records)\n"
+    if find_spec("numpy")
+    else ""
+)
 
 
 def compiler() -> str:
@@ -107,10 +120,14 @@ def test_the_walk_reads_no_byte_that_is_not_an_objects(tmp_path: Path) -> None:
         "PYTHONPATH": str(tmp_path),
     }
     code = (
-        "import asyncio, decimal, sqlite3, django.contrib.admin, os\n"
+        "import asyncio, datetime, decimal, sqlite3, django.contrib.admin, os\n"
         "from cowpreload import _core, freezing\n"
         "held = [(str(i), {f'{i} é': [i]}, frozenset([f'{i}'])) for i in range(9999)]\n"
-        "walk = lambda keep: _core.immortalize(keep, fill=7)\n"
+        "zones = [datetime.timezone(datetime.timedelta(hours=1)) for _ in held]\n"
+        "times = [datetime.datetime(1, 1, 1, tzinfo=zone) for zone in zones]\n"
+        "ranges = [range(each, each << 70) for each in range(9999)]\n"
+        f"{ARRAYS}"
+        "walk = lambda *what: _core.immortalize(*what, fill=7)\n"
         "done = freezing.freeze(walk).immortal\n"
         "print(_core.__file__, done.fault == '', done.objects > 60000, flush=True)\n"
         "os._exit(0)"

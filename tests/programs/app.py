@@ -7,6 +7,7 @@ to; BREAK, one of the ways to be unfit for a preload.
 from __future__ import annotations
 
 import atexit
+import datetime
 import gc
 import json
 import os
@@ -24,6 +25,8 @@ HEAP = [
     {"number": i, "name": f"name {i}"}
     for i in range(int(os.environ.get("HEAP_MB", "4")) * 2500)
 ]
+# What only the zone itself holds: the walk has to ask for it.
+ZONE = datetime.timezone(datetime.timedelta(hours=1), "".join(["a ", "zone"]))
 GROWN: list[bytearray] = []
 LOG = os.environ.get("EXIT_LOG")
 BREAK = os.environ.get("BREAK", "")
@@ -102,6 +105,7 @@ def answer(path: str, query: str) -> tuple[int, str]:
     if path == "/immortal":
         held = {"heap": HEAP, "item": HEAP[0], "name": HEAP[0]["name"]}
         held["code"] = answer.__code__.co_consts  # type: ignore[assignment]
+        held["zone"] = ZONE.tzname(None)  # type: ignore[assignment]
         # An immortal object's count is no count, but a number above this.
         counts = {key: sys.getrefcount(each) for key, each in held.items()}
         return 200, json.dumps({key: each > 1 << 29 for key, each in counts.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import signal
 import sys
@@ -10,6 +11,9 @@ import warnings
 from pathlib import Path
 
 import cowpreload
+
+# What only the zone itself holds: the walk has to ask for it.
+ZONE = datetime.timezone(datetime.timedelta(hours=1), "".join(["a ", "zone"]))
 
 
 def fork() -> str:
@@ -57,7 +61,8 @@ def application(environ, start_response):  # type: ignore[no-untyped-def]
         text = terminate()
     elif path == "/immortal":
         # An immortal object's count is no count, but a number above this.
-        text = str(sys.getrefcount(terminate.__code__.co_consts) > 1 << 29)
+        held = (terminate.__code__.co_consts, ZONE.tzname(None))
+        text = str(all(sys.getrefcount(each) > 1 << 29 for each in held))
     elif path == "/wait":
         try:
             text = f"child {os.waitpid(-1, os.WNOHANG)}"

@@ -7,6 +7,7 @@ import datetime
 import os
 import sys
 import types
+import zoneinfo
 
 import cowpreload
 
@@ -32,6 +33,23 @@ def made(text: str) -> str:
 MAPPING = {made("only a key"): 1 << 71}
 UNTRACKED = (made("in an untracked tuple"), 1 << 72)
 NESTED = ((made("deeper"), (1 << 73,)), b"bytes " * 3)
+ZONE = datetime.timezone(datetime.timedelta(hours=2), made("name of a zone"))
+TIME = datetime.datetime(
+    2020, 2, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=3))
+)
+
+
+class Stamp(datetime.datetime):
+    """As pandas's and pendulum's."""
+
+
+STAMP = Stamp(2020, 2, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=4)))
+BERLIN = (  # as the machine has zones, or not
+    zoneinfo.ZoneInfo("Europe/Berlin")
+    if "Europe/Berlin" in zoneinfo.available_timezones()
+    else datetime.timezone.utc
+)
+RANGE = range(1 << 74, 1 << 75)
 ORDERED = collections.OrderedDict({made("ordered"): 2.5})
 code = Heap.method.__code__
 inner = next(each for each in code.co_consts if isinstance(each, types.CodeType))
@@ -68,6 +86,12 @@ KINDS = {
     "static type": datetime.date,
     "its dict": datetime.date.__dict__["today"],
     "exception": OSError,
+    "name of a zone": ZONE.tzname(None),
+    "zone of a datetime": TIME.tzinfo,
+    "its offset": TIME.utcoffset(),
+    "zone of a derived datetime": STAMP.tzinfo,
+    "name of a ZoneInfo": BERLIN.tzname(TIME.replace(tzinfo=None)),
+    "start of a range": RANGE.start,
     "module": os,
     "module's dict": os.__dict__,
 }

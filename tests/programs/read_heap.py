@@ -32,7 +32,7 @@ HEAP = [
     for i in range(60_000)
 ]
 if sys.argv[1] == "unhashed":
-    freezing.freeze(lambda keep: _core.immortalize(keep, fill=0))
+    freezing.freeze(lambda *what: _core.immortalize(*what, fill=0))
 else:
     cowpreload.freeze("auto" if sys.argv[1] == "on" else "off")
 heap = _core.heap_size() - before

@@ -27,13 +27,19 @@ STAGES = {
     "closing",
     "audit",
     "freezing",
+    "holders",
     "immortal",
     "watch",
     "board",
     "leave",
 }
 # Where one stage has two files.
-PARTS = {"watch": {"board"}, "immortal": {"freezing"}, "warmup": {"warmup_asgi"}}
+PARTS = {
+    "watch": {"board"},
+    "immortal": {"freezing"},
+    "freezing": {"holders"},
+    "warmup": {"warmup_asgi"},
+}
 COMPOSE = {"hosts", "cli", "bench"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 

@@ -44,9 +44,11 @@ class TimedWalk:
         self.fill = fill
         self.seconds = 0.0
 
-    def __call__(self, keep: list[Any]) -> tuple[str, int, int, int, int, int]:
+    def __call__(
+        self, keep: list[Any], held: Any
+    ) -> tuple[str, int, int, int, int, int]:
         begin = time.perf_counter()
-        done = _core.immortalize(keep, self.fill)
+        done = _core.immortalize(keep, held, self.fill)
         self.seconds = time.perf_counter() - begin
         return done
 
