@@ -1,11 +1,11 @@
 """Copy-on-write-aware worker lifecycle for gunicorn and uWSGI.
 
 What an application may need: `before_fork(callable)` to close what must not cross the
-fork, `worker()` to learn which worker it runs in, `keep_mortal(object)` for what must
-be freed in a worker, `immortal_too(items)` and `held_by(class, function)` for what
-only C code holds; without a server of ours, `freeze()`. They are loaded when first
-used: the start-up file of the package may import this module in every interpreter,
-which must cost nothing.
+fork, `after_fork(callable)` to open it anew in each worker, `worker()` to learn which
+worker it runs in, `keep_mortal(object)` for what must be freed in a worker,
+`immortal_too(items)` and `held_by(class, function)` for what only C code holds; without
+a server of ours, `freeze()`. They are loaded when first used: the start-up file of the
+package may import this module in every interpreter, which must cost nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cowpreload.closing import before_fork
+    from cowpreload.callbacks import after_fork, before_fork
     from cowpreload.freezing import keep_mortal
     from cowpreload.holders import held_by, immortal_too
     from cowpreload.immortal import freeze
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
+    "after_fork",
     "before_fork",
     "freeze",
     "held_by",
@@ -34,7 +35,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "before_fork": "cowpreload.closing",
+    "after_fork": "cowpreload.callbacks",
+    "before_fork": "cowpreload.callbacks",
     "freeze": "cowpreload.immortal",
     "held_by": "cowpreload.holders",
     "immortal_too": "cowpreload.holders",

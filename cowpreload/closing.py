@@ -1,67 +1,68 @@
-"""Close what the master opened and the workers must not share: end of the warm up.
+"""Close unasked what the master opened and the workers must not share.
 
-Takes the callbacks that an application registered with `before_fork`, and knows
-Django's connections and caches without being told. Must not be called in a worker.
+Knows Django's connections and caches and the threads of idle executors; gives a text
+for each that could not be closed. Nobody asked for this, so nothing that fails here may
+end a start. Must not be called in a worker.
 """
 
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable
-from typing import TypeVar
 
-Callback = TypeVar("Callback", bound=Callable[[], object])
-
-_callbacks: list[Callable[[], object]] = []
+from cowpreload import executors
 
 
-def before_fork(callback: Callback) -> Callback:
-    """Call `callback` in the master, once, after the warm up and before any fork.
-
-    For whatever holds a connection, a thread or a lock that must not be shared:
-
-        cowpreload.before_fork(engine.dispose)           # SQLAlchemy
-        cowpreload.before_fork(redis_pool.disconnect)    # redis-py
-
-    Works as a decorator. An exception from it ends the start. Without a server of
-    ours the callback is never called.
-    """
-    _callbacks.append(callback)
-    return callback
+def _django_is_configured() -> bool:
+    """Whether Django has settings: libraries import it where nobody uses it."""
+    module = sys.modules.get("django.conf")
+    return module is not None and bool(module.settings.configured)
 
 
-def _close_django() -> None:
-    """Close every initialized connection and cache, if Django is loaded at all."""
-    if "django.db" in sys.modules:
+def _close_connections() -> None:
+    """Close every database connection of Django that was opened."""
+    if "django.db" in sys.modules and _django_is_configured():
         from django.db import connections
 
         connections.close_all()
-    if "django.core.cache" in sys.modules:
-        from django.core.cache import caches
 
+
+def _close_caches() -> None:
+    """Close every cache of Django that was opened; before 4.1, one by one."""
+    if "django.core.cache" not in sys.modules or not _django_is_configured():
+        return
+    from django.core.cache import caches
+
+    if hasattr(caches, "close_all"):
         caches.close_all()
+        return
+    for alias in caches:
+        if hasattr(caches._connections, alias):
+            caches[alias].close()
 
 
-def _close_asgiref() -> None:
-    """Replace the thread of sync_to_async, which the warm up may have started.
-
-    The executor would believe in a worker after the fork that its thread is alive,
-    and the first sync view would wait for ever.
-    """
-    module = sys.modules.get("asgiref.sync")
-    executor = getattr(
-        getattr(module, "SyncToAsync", None), "single_thread_executor", None
-    )
-    if executor is not None and getattr(executor, "_threads", None):
-        executor.shutdown(wait=True)
-        module.SyncToAsync.single_thread_executor = type(executor)(  # type: ignore[union-attr]
-            max_workers=1
-        )
+def _rest_executors() -> None:
+    """End threads that wait for work: the master forks without them."""
+    executors.rest(executors.find())
 
 
-def close_all() -> None:
-    """Run the registered callbacks, then close what Django and asgiref hold."""
-    for callback in _callbacks:
-        callback()
-    _close_django()
-    _close_asgiref()
+_CLOSINGS: dict[str, Callable[[], None]] = {
+    "Django's connections": _close_connections,
+    "Django's caches": _close_caches,
+    "executors": _rest_executors,
+}
+
+
+def close_all() -> list[str]:
+    """Close all of it; a line with a traceback for each that raised."""
+    faults = []
+    for name, close in _CLOSINGS.items():
+        try:
+            close()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is
+            faults.append(
+                f"cow: closing {name}: raised {type(error).__name__}: {error}; "
+                f"the start goes on without\n{traceback.format_exc().rstrip()}"
+            )
+    return faults

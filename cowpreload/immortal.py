@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from cowpreload import _core, freezing
+from cowpreload import _core, freezing, mending
 from cowpreload.freezing import Walk
 from cowpreload.records import FreezeReport
 from cowpreload.settings import Settings
@@ -88,6 +88,7 @@ def freeze(immortal: str = "auto") -> FreezeReport:
     """
     settings = read({"immortal": immortal}, environ={}, immortal_why_not=WHY_NOT)
     walk, why_mortal = plan(settings)
+    mending.prepare()  # os.fork() mends
     report = freezing.freeze(walk)
     _core.trim()
     return replace(report, why_mortal=why_mortal, bytes=_core.heap_size())

@@ -190,6 +190,18 @@ int cow_bridge_begin(void) {
     return code;
 }
 
+static int after_fork(PyInterpreterState *here, int is_main) {
+    return number(call(APPS, "after_fork", "()")) < 0 ? -1 : 0;
+}
+
+int cow_bridge_after_fork(void) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int code = in_each_interpreter(after_fork);
+    if (code) Py_XDECREF(call(HOST, "after_fork_failed", "(i)", uwsgi.mywid));
+    PyGILState_Release(gil);
+    return code;
+}
+
 int cow_bridge_ready(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
     int code = number(call(HOST, "ready", "()")) < 0 ? -1 : 0;

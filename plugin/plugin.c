@@ -11,7 +11,7 @@
  *     preinit_apps   master, Python is up: settings, all faults at once
  *     postinit_apps  master, applications are loaded: warm up, audit, freeze
  *     post_fork      worker: slot, watching thread
- *     hijack_worker  worker, signals are set: ready
+ *     hijack_worker  worker, signals are set: after_fork callbacks, ready
  *     master_cycle   master, about once a second: log what was recycled
  *     atexit         worker: leave
  */
@@ -51,9 +51,11 @@ static void post_fork(void) {
 static void hijack_worker(void) {
     if (uwsgi.mywid == 0) return;
     if (cow_bridge_exits_fast()) cow_worker_catch_signals();
-    /* The limit is below what a fresh worker needs: the master stops the server. A
-     * worker that was being forked meanwhile has missed its signal. */
-    if (cow_bridge_ready() || cow_api->board->refused) exit(UWSGI_FAILED_APP_CODE);
+    /* A callback raised, or the limit is below what a fresh worker needs: at the start,
+     * the master stops the server. A worker that was being forked meanwhile has missed
+     * its signal. */
+    if (cow_bridge_after_fork() || cow_bridge_ready() || cow_api->board->refused)
+        exit(UWSGI_FAILED_APP_CODE);
 }
 
 /* uWSGI tells its workers once to end; one that was being forked then has missed it,

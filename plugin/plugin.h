@@ -30,6 +30,7 @@ void cow_identity_check(void);
 struct cow_api *cow_bridge_configure(void);
 int cow_bridge_stage(void);
 int cow_bridge_begin(void);
+int cow_bridge_after_fork(void);
 int cow_bridge_ready(void);
 /* Whether workers leave fast, as `cow-exit` says. */
 int cow_bridge_exits_fast(void);

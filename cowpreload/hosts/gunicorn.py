@@ -16,7 +16,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers.gthread import ThreadWorker
 from gunicorn.workers.sync import SyncWorker
 
-from cowpreload import collector, watch
+from cowpreload import callbacks, collector, watch
 from cowpreload.errors import NativeError
 from cowpreload.hosts.gunicorn_drain import DrainMixin
 from cowpreload.hosts.gunicorn_master import MASTER
@@ -74,6 +74,8 @@ class CowMixin:
         fast = self._cow_settings.exit == "fast" or MASTER.immortal
         self._cow_chain_exit(leave if fast else _finalize)
         self._cow_start_watch()
+        # What it raises ends the worker and the start, as a post_fork hook's does.
+        callbacks.run_after()
         super().init_process()  # type: ignore[misc]
 
     def _cow_start_watch(self) -> None:

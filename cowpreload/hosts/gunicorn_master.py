@@ -16,9 +16,10 @@ from typing import Any
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core, collector
+from cowpreload import _core, collector, mending
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board, slot_faults
+from cowpreload.callbacks import run_before
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError, NativeError, SettingsError
 from cowpreload.freezing import freeze, release
@@ -153,9 +154,11 @@ class Master:
         log.info(self._settings.line())
         try:
             self._warmup = warm_up(app.wsgi(), self._settings)
-            close_all()
         except CowError as error:
             raise RuntimeError(f"cow: {error}") from error
+        run_before()
+        for fault in close_all():
+            log.error(fault)
         for warning in self._warmup.warnings:
             log.warning(warning)
         if app.cfg.reload:
@@ -183,6 +186,7 @@ class Master:
             raise HaltServer("App failed to load.", Arbiter.APP_LOAD_ERROR) from error
         self.board = self._make_board(log)
         findings = self._audit(settings, log)
+        mending.prepare()  # os.fork() mends
         self._sealed = True
         frozen = self._freeze(settings, log)
         assert self._warmup is not None

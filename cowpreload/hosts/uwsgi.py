@@ -151,6 +151,16 @@ def begin(slot: int, ask_to_leave: int, exit_now: int, requests: int) -> int:
 
 
 @reported
+def after_fork_failed(slot: int) -> int:
+    """An after_fork callback has raised: no worker would do better at the start."""
+    board = _state.board.raw
+    ends = not board.started and lib.cow_board_refuse(board, slot)
+    then = "the start ends" if ends else "the worker ends"
+    say(f"cow: worker={slot} after_fork callback failed: {then}; mend the callback")
+    return 0
+
+
+@reported
 def ready() -> int | None:
     """Phase hijack_worker, worker: it can serve. None: the limit is unreachable."""
     if _state.watch is None:

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from cowpreload import collector, leave
+from cowpreload import callbacks, collector, leave, mending
 from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError
@@ -127,11 +127,39 @@ def warm(
     return report.requests
 
 
+def _mend_before_hooks() -> None:
+    """Mend before the application's own post_fork hook, which uWSGI calls before us.
+
+    It is called in mules and spoolers too, where nothing else of ours is.
+    """
+    module = sys.modules["uwsgi"]
+    theirs = getattr(module, "post_fork_hook", None)
+
+    def post_fork_hook() -> None:
+        mend()
+        if theirs is not None:
+            theirs()
+
+    module.post_fork_hook = post_fork_hook  # type: ignore[attr-defined]
+
+
+@reported
+def mend() -> int:
+    """In a fresh process, in each interpreter, before any code of the application."""
+    mending.mend()
+    return 0
+
+
 @reported
 def settle(text: str, is_main: int) -> int:
     """Close what was opened, then audit; the number of findings, each printed."""
     settings = _settings(text)
-    close_all()
+    callbacks.run_before()
+    for fault in close_all():
+        say(fault)
+    mending.prepare()
+    if is_main:
+        _mend_before_hooks()
     if settings.fork_safety == "off":
         return 0
     findings = audit(_loading["before"], process_wide=bool(is_main))
@@ -157,9 +185,17 @@ def freeze_here(text: str, walk: Walk | None) -> int:
 
 @reported
 def begin(text: str) -> int:
-    """In a fresh worker, in each interpreter: its collector."""
+    """In a fresh worker, in each interpreter: what it inherited, its collector."""
+    mend()
     if _settings(text).gc == "off":
         collector.stop()
+    return 0
+
+
+@reported
+def after_fork() -> int | None:
+    """In a worker that can serve, in each interpreter; None: a callback raised."""
+    callbacks.run_after()
     return 0
 
 

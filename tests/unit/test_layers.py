@@ -24,7 +24,10 @@ WHY = {"why"}
 STAGES = {
     "warmup",
     "warmup_asgi",
+    "callbacks",
     "closing",
+    "executors",
+    "mending",
     "audit",
     "freezing",
     "holders",
@@ -36,9 +39,11 @@ STAGES = {
 # Where one stage has two files.
 PARTS = {
     "watch": {"board"},
-    "immortal": {"freezing"},
+    "immortal": {"freezing", "mending"},
     "freezing": {"holders"},
     "warmup": {"warmup_asgi"},
+    "closing": {"executors"},
+    "mending": {"executors"},
 }
 COMPOSE = {"hosts", "cli", "bench"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))

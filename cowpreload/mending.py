@@ -1,0 +1,79 @@
+"""Mend: put right, first of all in a worker, what believes in the master's threads.
+
+`prepare` is called in the master, right before the freeze, in each interpreter; `mend`
+in each worker before any code of the application. It writes to what must change and to
+nothing else, takes no lock that was inherited, and does nothing in processes that a
+worker forks itself: what it finds there is the worker's.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from cowpreload import executors
+
+
+class _Prepared:
+    """What the next fork has to mend."""
+
+    def __init__(self) -> None:
+        self.armed = False
+        self.executors: list[Any] = []
+
+
+_prepared = _Prepared()
+
+
+def prepare() -> None:
+    """In the master: remember what has to be whole after each fork from now on."""
+    known = {id(each) for each in _prepared.executors}
+    new = [each for each in executors.find() if id(each) not in known]
+    _prepared.executors += new
+    _prepared.armed = True
+
+
+def mend() -> None:
+    """In a worker, once, before the application runs; elsewhere it does nothing."""
+    if not _prepared.armed:
+        return
+    _prepared.armed = False
+    _bury_threads()
+    executors.forget_dead_threads()
+    for executor in _prepared.executors:
+        if executors.broken_by_fork(executor):
+            executors.renew(executor)
+
+
+def _bury_threads() -> None:
+    """Let `threading` know that the other threads are gone, where the host did not.
+
+    uWSGI forks without Python's at-fork callbacks: threads of the master would seem
+    alive, and the worker would wait for them at its end.
+    """
+    here = threading.get_ident()
+    dead = [each for ident, each in threading._active.items() if ident != here]  # type: ignore[attr-defined]
+    if not dead:
+        return
+    for thread in dead:
+        handle = getattr(thread, "_handle", None)  # 3.13 and newer
+        if handle is not None and not handle.is_done():
+            handle._set_done()
+            # Python's own looks for ever at a list that a thread leaves by itself.
+            threading._thread_shutdown = _join_living  # type: ignore[attr-defined]
+    threading._after_fork()  # type: ignore[attr-defined]
+
+
+def _join_living() -> None:
+    """Wait for the non-daemon threads that this process has started."""
+    main = (threading.main_thread(), threading.current_thread())
+    for thread in threading.enumerate():
+        if not thread.daemon and thread not in main:
+            thread.join()
+
+
+# gunicorn and multiprocessing fork by os.fork(). Early enough: callbacks run in the
+# order of their registration, and the hosts import this before the application.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=mend)

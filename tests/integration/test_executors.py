@@ -1,0 +1,112 @@
+"""Executors that the master has used work in every worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import Servers
+from harness.processes import alive, wait_until
+from harness.server import Server
+
+KINDS = ["pool", "named", "busy", "processes", "loop", "asgiref"]
+HOSTS = ["sync", "threaded", "asgi", "uwsgi"]
+WARMUP = [f"/{kind}" for kind in KINDS]
+
+
+def serving(servers: Servers, host: str, warm: bool, begin: str) -> Server:
+    """One worker; its executors were used at import, by a warm up, or by both."""
+    environ = {"BEGIN": begin, "PYTHONWARNINGS": "ignore"}
+    paths = [path for path in WARMUP if begin != "import" or path != "/busy"]
+    if host == "uwsgi":
+        ini = {"processes": "1", "forkbomb-delay": "0", "worker-reload-mercy": "3"}
+        warmup = {"cow-warmup": paths} if warm else {}
+        return servers.uwsgi({**ini, **warmup}, app="executors", environ=environ)
+    flags = ["--worker-class", "cow_asgi" if host == "asgi" else "cow"]
+    flags += ["--threads", "2"] if host == "threaded" else []
+    for path in paths if warm else []:
+        flags += ["--cow-warmup", path]
+    app = "executors:asgi" if host == "asgi" else "executors"
+    return servers.gunicorn(*flags, app=app, environ=environ)
+
+
+def answers(server: Server) -> dict[str, str]:
+    return {kind: server.get(f"/{kind}")[1].decode() for kind in KINDS}
+
+
+@pytest.mark.parametrize("begin", ["import", ""])
+@pytest.mark.parametrize("host", HOSTS)
+def test_executors_used_before_the_fork_do_not_hang_a_worker(
+    servers: Servers, host: str, begin: str
+) -> None:
+    """Nor the next worker in its slot; and the worker ends without waiting for them."""
+    server = serving(servers, host, True, begin).wait_serving()
+    for _ in range(2):
+        assert answers(server) == dict.fromkeys(KINDS, "ok")
+        (worker,) = server.workers()
+        os.kill(worker, signal.SIGTERM if host != "uwsgi" else signal.SIGHUP)
+        wait_until(lambda worker=worker: not alive(worker), 20, "the worker to be gone")
+        server.wait_serving()
+    if begin:
+        # What never ends is the master's, and named once.
+        assert server.log.count("cow: fork-safety thread ") == 1
+    else:
+        assert "cow: fork-safety thread" not in server.log
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_an_executor_used_at_import_needs_no_warm_up_to_be_mended(
+    servers: Servers, host: str
+) -> None:
+    server = serving(servers, host, False, "import").wait_serving()
+    # uWSGI does not tell threading of the fork.
+    assert len(server.get("/threads")[1].split()) == 1
+    assert server.get("/busy") == (200, b"ok")
+    assert server.get("/pool") == (200, b"ok")
+
+
+MOUNTED = """
+from concurrent.futures import ThreadPoolExecutor
+POOL = ThreadPoolExecutor(1)
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [POOL.submit(lambda: b"ok").result(3)]
+"""
+
+
+def test_executors_of_further_interpreters_are_mended(
+    servers: Servers, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(MOUNTED)
+    ini = {
+        "mount": ["/one=one:application", "/two=two:application"],
+        "pythonpath": str(tmp_path),
+        "processes": "1",
+        "cow-warmup": ["/one", "/two"],
+    }
+    server = servers.uwsgi(ini, app=None)
+    for name in ("one", "two"):
+        assert server.wait_serving(f"/{name}").get(f"/{name}") == (200, b"ok")
+
+
+POSTFORK = """
+import uwsgi
+from executors import POOL, application, work
+SAID = []
+def hook():
+    SAID.append(POOL.submit(work).result(3))
+uwsgi.post_fork_hook = hook
+"""
+
+
+def test_a_postfork_hook_of_uwsgi_finds_executors_whole(
+    servers: Servers, tmp_path: Path
+) -> None:
+    (tmp_path / "hooked.py").write_text(POSTFORK)
+    ini = {"cow-warmup": "/pool", "processes": "1", "pythonpath": str(tmp_path)}
+    server = servers.uwsgi(ini, app="hooked").wait_serving()
+    assert server.get("/pool") == (200, b"ok")
+    assert "Traceback" not in server.log
