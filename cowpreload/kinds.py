@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Union
+from urllib.parse import urlsplit
 
 from cowpreload.units import format_seconds, format_size, parse_size
 
@@ -18,11 +20,19 @@ RawValue = Union[str, int, float, bool, Sequence[str], None]  # noqa: UP007
 
 @dataclass(frozen=True)
 class Kind:
-    """How a type of setting is read and shown."""
+    """How a type of setting is read and shown.
+
+    Attributes:
+        separator: a regular expression that parts the values in one text of a setting
+            that may be given more than once; "" for all others.
+        hide: what of a bad text may be shown; None is all of it.
+    """
 
     name: str
     parse: Callable[[str], Any]
     show: Callable[[Any], str]
+    separator: str = ""
+    hide: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ class Declared:
     @property
     def repeatable(self) -> bool:
         """Whether it may be given more than once."""
-        return self.kind is PATHS
+        return bool(self.kind.separator)
 
     @property
     def shown_default(self) -> str:
@@ -70,6 +80,18 @@ class Declared:
     def show(self, value: Any) -> str:
         """`value` as an operator would write it, or `unset`."""
         return "unset" if value is None or value == () else self.kind.show(value)
+
+    def show_text(self, text: str) -> str:
+        """`text` as it was given, without what may be a secret."""
+        return self.kind.hide(text) if self.kind.hide else text
+
+    def hidden(self, raw: RawValue) -> RawValue:
+        """`raw`, or what reads the same and shows nothing, if it may be a secret."""
+        if self.kind.hide is None:
+            return raw
+        if isinstance(raw, (list, tuple)):
+            return [Hidden(each) for each in raw]
+        return Hidden(raw) if isinstance(raw, str) else raw
 
     def parse(self, text: str) -> Any:
         """Read one text.
@@ -92,15 +114,28 @@ class Declared:
         return value
 
     def texts(self, raw: RawValue) -> list[str]:
-        """The texts in one raw value; gunicorn.conf.py may hold numbers and lists."""
+        """The texts in one raw value; gunicorn.conf.py may hold numbers and lists.
+
+        Nothing parts what is in a list: that is how a separator gets into a value.
+        """
         if isinstance(raw, bool) and set(self.choices) == {"on", "off"}:
             return ["on" if raw else "off"]
         if isinstance(raw, (list, tuple)):
             return [str(each) for each in raw]
         text = str(raw)
-        if self.repeatable and "," in text:
-            return [part.strip() for part in text.split(",")]
+        if self.repeatable and text.strip():
+            return [part.strip() for part in re.split(self.kind.separator, text)]
         return [text]
+
+
+class Hidden(str):
+    """A raw value that a host's own dump of its configuration must not show."""
+
+    def __repr__(self) -> str:
+        return "'...'"
+
+    def __format__(self, spec: str) -> str:
+        return "..."
 
 
 def _count(text: str) -> int:
@@ -122,9 +157,52 @@ def _seconds(text: str) -> float:
 
 
 def _path(text: str) -> str:
-    if not text.startswith("/"):
+    if text.startswith("/"):
+        return text
+    try:
+        url = urlsplit(text)
+    except ValueError:  # such as a bracket that is not closed
+        url = urlsplit("")
+    if not (url.scheme and url.netloc):
         raise ValueError(f"does not begin with a slash; write /{text}")
-    return text
+    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    raise ValueError(f"is a URL; write {path}, with warmup-host={url.netloc}")
+
+
+_TOKEN = re.compile(r"[!#$%&'*+.^`|~0-9A-Za-z-]+")
+_SET_BY_US = {
+    "host": "set warmup-host",
+    "content-length": "leave it out, the requests have no body",
+    "transfer-encoding": "leave it out, the requests have no body",
+}
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = (part.strip() for part in text.partition(":"))
+    if not colon:
+        raise ValueError("has no colon; write Name: value")
+    if "_" in name:
+        better = name.replace("_", "-")
+        raise ValueError(f"servers drop a name with an underscore; write {better}: ...")
+    if not _TOKEN.fullmatch(name):
+        raise ValueError("the name is no header's; write Name: value")
+    if name.lower() in _SET_BY_US:
+        raise ValueError(f"is not for headers; {_SET_BY_US[name.lower()]}")
+    if not value:
+        raise ValueError("the value is empty; write Name: value")
+    if not all(" " <= each <= "\xff" and each != "\x7f" for each in value):
+        raise ValueError("the value holds what no header can; write printable Latin-1")
+    return name, value
+
+
+def _header_names(headers: Sequence[tuple[str, str]]) -> str:
+    """The names alone: values are cookies and tokens."""
+    return ",".join(name for name, _ in headers)
+
+
+def _hide_value(text: str) -> str:
+    name, colon, _ = text.partition(":")
+    return f"{name.strip()}:..." if colon and _TOKEN.fullmatch(name.strip()) else "..."
 
 
 MOST: Final = 1_000_000_000  # a count or seconds that the native core can hold
@@ -133,4 +211,8 @@ COUNT: Final = Kind("count", _count, str)
 SECONDS: Final = Kind("seconds", _seconds, format_seconds)
 CHOICE: Final = Kind("choice", str.lower, str)
 TEXT: Final = Kind("text", str, str)
-PATHS: Final = Kind("path", _path, ",".join)
+# A query may hold commas; what comes after the comma of a list is another path.
+PATHS: Final = Kind("path", _path, ",".join, separator=r",\s*(?=/)")
+HEADERS: Final = Kind(
+    "header", _header, _header_names, separator=r"\r?\n", hide=_hide_value
+)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from cowpreload.kinds import (
     CHOICE,
     COUNT,
+    HEADERS,
     PATHS,
     SECONDS,
     SIZE,
@@ -119,6 +120,19 @@ class Settings:
         None,
         "Host header of warm-up requests; unset: one that Django accepts",
         why="a refused host warms an error page",
+    )
+    warmup_header: tuple[tuple[str, str], ...] = _setting(
+        HEADERS,
+        (),
+        "header of warm-up requests, `Name: value`, a Cookie too; repeatable",
+        why="pages behind a login need one; only names are logged",
+    )
+    warmup_timeout: float = _setting(
+        SECONDS,
+        30.0,
+        "a warm-up request that takes longer ends the start, with a traceback",
+        why="what gunicorn gives a request of its sync worker",
+        minimum=0.1,
     )
     fork_safety: str = _setting(
         CHOICE,

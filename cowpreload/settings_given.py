@@ -34,6 +34,36 @@ def unknown_faults(names: Sequence[str], *, ini: bool) -> list[str]:
     ]
 
 
+# Read where the package is built and tested; no settings.
+_ALSO_OURS = ("COW_SANITIZE", "COW_NEXT_ROOT")
+_PREFIX = "COW_"
+
+
+def unknown_variables(
+    environ: Mapping[str, str] | None = None,
+) -> tuple[list[str], str]:
+    """The COW_* variables that are no settings: faults, and a line on all others.
+
+    Faults are those that can only be a slip of the pen; somebody else's variable may
+    begin with our prefix, and must not stop a server.
+    """
+    environ = os.environ if environ is None else environ
+    known = [each.environment.removeprefix(_PREFIX) for each in DECLARED]
+    faults, others = [], []
+    for name in sorted(each for each in environ if each.startswith(_PREFIX)):
+        rest = name.removeprefix(_PREFIX)
+        if rest in known or name in _ALSO_OURS:
+            continue
+        # Without the prefix, which would make any two short names similar.
+        near = difflib.get_close_matches(rest, known, n=1, cutoff=0.85)
+        if near:
+            faults.append(f"{name}: no such setting; did you mean {_PREFIX}{near[0]}?")
+        else:
+            others.append(name)
+    note = f"cow: no settings of ours: {', '.join(others)}" if others else ""
+    return faults, note
+
+
 def read(
     given: Mapping[str, RawValue],
     environ: Mapping[str, str] | None = None,
@@ -66,7 +96,7 @@ def read(
             try:
                 parsed.append(declared.parse(text))
             except ValueError as error:
-                found.append(f"{name}={text}: {error}")
+                found.append(f"{name}={declared.show_text(text)}: {error}")
         if parsed:
             values[declared.attribute] = (
                 tuple(parsed) if declared.repeatable else parsed[-1]

@@ -14,17 +14,22 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
 def parse_size(text: str) -> int:
-    """Give the bytes that `text` ("200M", "1.5G", "4096") names.
+    """Give the bytes that `text` ("200M", "1.5G", "209715200") names.
 
     Raises:
-        ValueError: it is no size, or not above zero.
+        ValueError: it is no size, not above zero, or a bare number below one MiB.
     """
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise ValueError("is no size; write a number with K, M, G or T, as in 200M")
-    size = float(match[1]) * _FACTORS[match[2].upper()]
+    number, unit = match[1], match[2].upper()
+    size = float(number) * _FACTORS[unit]
     if size >= _MOST:
         raise ValueError("is more than any machine has; write a smaller size")
+    if 0 < size < MIB and not unit:
+        # Who writes 200 means 200 MiB; who writes 204800, as for ulimit, KiB.
+        meant = "M" if size <= 65536 else "K"
+        raise ValueError(f"is that many bytes; write {number}{meant}")
     size = int(size)
     if size <= 0:
         raise ValueError("must be above zero; leave the setting out for no limit")

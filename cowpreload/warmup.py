@@ -1,7 +1,8 @@
 """Warm up: request the configured paths in the master, in-process, before the fork.
 
 Takes the WSGI or ASGI callable and `Settings`; gives a WarmupReport. A path that
-raises or answers 500 or above stops the start with a WarmupError; 3xx and 4xx warn.
+raises, answers 500 or above, or does not answer in time stops the start with a
+WarmupError; 3xx and 4xx warn.
 Must not open a socket; must leave no event loop or thread behind.
 """
 
@@ -11,9 +12,10 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes
 from wsgiref.util import FileWrapper
 
+from cowpreload.deadline import Deadline, named
 from cowpreload.errors import WarmupError
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
@@ -52,16 +54,29 @@ def secure_environ() -> dict[str, str]:
     return {"wsgi.url_scheme": "https"} | ({header[0]: header[1]} if header else {})
 
 
-def wsgi_environ(path: str, host: str, prefix: str = "") -> dict[str, Any]:
+def header_environ(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Headers as CGI names them; several of one name joined, as servers do."""
+    environ: dict[str, str] = {}
+    for name, value in headers:
+        key = name.upper().replace("-", "_")
+        key = key if key == "CONTENT_TYPE" else f"HTTP_{key}"
+        between = "; " if key == "HTTP_COOKIE" else ", "
+        environ[key] = f"{environ[key]}{between}{value}" if key in environ else value
+    return environ
+
+
+def wsgi_environ(
+    path: str, host: str, prefix: str = "", headers: Sequence[tuple[str, str]] = ()
+) -> dict[str, Any]:
     """A GET request for `path` as PEP 3333 wants it; `prefix` is SCRIPT_NAME."""
-    parts = urlsplit(path)
-    decoded = unquote_to_bytes(parts.path).decode("latin-1")
+    plain, _, query = path.partition("?")
+    decoded = unquote_to_bytes(plain).decode("latin-1")
     name, _, port = host.partition(":")
     return {
         "REQUEST_METHOD": "GET",
         "SCRIPT_NAME": prefix,
         "PATH_INFO": decoded.removeprefix(prefix) or "/",
-        "QUERY_STRING": parts.query,
+        "QUERY_STRING": query,
         "REQUEST_URI": path,
         "RAW_URI": path,
         "SERVER_NAME": name,
@@ -80,6 +95,7 @@ def wsgi_environ(path: str, host: str, prefix: str = "") -> dict[str, Any]:
         "wsgi.file_wrapper": FileWrapper,
         "cowpreload.warmup": True,
         **secure_environ(),
+        **header_environ(headers),
     }
 
 
@@ -109,19 +125,30 @@ def request_wsgi(app: Callable[..., Any], environ: dict[str, Any]) -> int:
 def _run_wsgi(
     app: Callable[..., Any],
     paths: Sequence[str],
-    repeat: int,
+    settings: Settings,
     host: str,
     prefix: str,
+    say: Callable[[str], None],
 ) -> list[tuple[str, int]]:
     statuses = []
     for path in paths:
-        for _ in range(repeat):
+        what = f"warmup={path}"
+        request = named(request_wsgi, what)
+        for _ in range(settings.warmup_repeat):
+            environ = wsgi_environ(path, host, prefix, settings.warmup_header)
             try:
-                status = request_wsgi(app, wsgi_environ(path, host, prefix))
+                with Deadline(what, settings.warmup_timeout, say):
+                    status = request(app, environ)
+            except WarmupError:
+                raise
             except (Exception, SystemExit) as error:
                 raise WarmupError.raised(path, error) from error
             statuses.append((path, status))
     return statuses
+
+
+def _unsaid(line: str) -> None:
+    """Where nobody listens."""
 
 
 def warm_up(
@@ -129,28 +156,30 @@ def warm_up(
     settings: Settings,
     paths: Sequence[str] | None = None,
     prefix: str = "",
+    say: Callable[[str], None] = _unsaid,
 ) -> WarmupReport:
-    """Request each path `settings.warmup_repeat` times.
+    """Request each path `settings.warmup_repeat` times; main thread only.
 
     Args:
         app: the WSGI or ASGI callable.
-        settings: warmup, warmup_repeat, warmup_host.
+        settings: those that begin with `warmup`.
         paths: instead of settings.warmup, where an application serves only some.
         prefix: SCRIPT_NAME of a mounted WSGI application.
+        say: logs a line, while a page takes long.
 
     Raises:
-        WarmupError: a path raised, or answered 500 or above.
+        WarmupError: a path raised, answered 500 or above, or took too long.
     """
     paths = settings.warmup if paths is None else paths
     if not paths:
         return WarmupReport(0, ())
     host = settings.warmup_host or default_host()
-    repeat = settings.warmup_repeat
     if is_asgi(app):
         environ = {"HTTP_HOST": host, "HTTP_USER_AGENT": AGENT, **secure_environ()}
-        statuses = run_asgi(app, paths, repeat, environ)
+        environ |= header_environ(settings.warmup_header)
+        statuses = run_asgi(app, paths, settings, environ, say)
     else:
-        statuses = _run_wsgi(app, paths, repeat, host, prefix)
+        statuses = _run_wsgi(app, paths, settings, host, prefix, say)
     warnings = []
     for path in dict.fromkeys(paths):
         answers = [status for each, status in statuses if each == path]

@@ -7,17 +7,23 @@ gives (path, status) pairs. Must leave no event loop and no thread behind.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import threading
 import time
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes
 
+from cowpreload.deadline import Deadline, named
 from cowpreload.errors import WarmupError
+from cowpreload.settings import Settings
 
 Scope = MutableMapping[str, Any]
 _ENDING_SECONDS = 1.0
+# What the loop has, in seconds, to cancel an overdue request before SIGALRM ends it:
+# only a cancelled coroutine shows where it waited.
+_CANCEL_SECONDS = 1.0
 
 
 def is_asgi(app: Any) -> bool:
@@ -29,12 +35,15 @@ def is_asgi(app: Any) -> bool:
 
 
 def _scope(path: str, environ: Mapping[str, str], state: dict[str, Any]) -> Scope:
-    parts = urlsplit(path)
-    raw = parts.path.encode("latin-1", "replace")
+    plain, _, query = path.partition("?")
+    raw = plain.encode("latin-1", "replace")
     headers = [
-        (name.removeprefix("HTTP_").replace("_", "-").lower().encode(), value.encode())
+        (
+            name.removeprefix("HTTP_").replace("_", "-").lower().encode(),
+            value.encode("latin-1", "replace"),
+        )
         for name, value in environ.items()
-        if name.startswith("HTTP_")
+        if name.startswith(("HTTP_", "CONTENT_"))
     ]
     return {
         "type": "http",
@@ -42,9 +51,9 @@ def _scope(path: str, environ: Mapping[str, str], state: dict[str, Any]) -> Scop
         "http_version": "1.1",
         "method": "GET",
         "scheme": environ.get("wsgi.url_scheme", "http"),
-        "path": unquote_to_bytes(parts.path).decode("utf-8", "replace"),
+        "path": unquote_to_bytes(plain).decode("utf-8", "replace"),
         "raw_path": raw,
-        "query_string": parts.query.encode(),
+        "query_string": query.encode(),
         "root_path": "",
         "headers": headers,
         "client": ("127.0.0.1", 0),
@@ -78,12 +87,46 @@ async def _request(app: Callable[..., Any], scope: Scope) -> int:
     return status
 
 
+class _Bounds:
+    """How long one request of this loop, or one event of its lifespan, may take."""
+
+    def __init__(self, seconds: float, say: Callable[[str], None]) -> None:
+        self._seconds = seconds
+        self._say = say
+
+    def ending(self) -> Deadline:
+        """For what asyncio does at the end of its loop."""
+        return Deadline("warmup: the end of the event loop", self._seconds, self._say)
+
+    @contextlib.contextmanager
+    def over(self, what: str) -> Iterator[None]:
+        """Cancel the current task when the time is over.
+
+        Raises:
+            WarmupError: it is.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        with Deadline(what, self._seconds, self._say, _CANCEL_SECONDS) as deadline:
+
+            def give_up() -> None:
+                deadline.expire()
+                task.cancel()
+
+            timer = asyncio.get_running_loop().call_later(self._seconds, give_up)
+            try:
+                yield
+            finally:
+                timer.cancel()
+
+
 class _Lifespan:
     """The lifespan of an ASGI application around its warm up, where it has one."""
 
-    def __init__(self, app: Callable[..., Any]) -> None:
+    def __init__(self, app: Callable[..., Any], bounds: _Bounds) -> None:
         self.state: dict[str, Any] = {}
         self._app = app
+        self._bounds = bounds
         self._inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._outbox: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
         self._task: asyncio.Task[Any] | None = None
@@ -93,7 +136,10 @@ class _Lifespan:
         assert self._task is not None
         await self._inbox.put({"type": f"lifespan.{event}"})
         answer = asyncio.ensure_future(self._outbox.get())
-        await asyncio.wait({answer, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        with self._bounds.over(f"lifespan {event}"):
+            await asyncio.wait(
+                {answer, self._task}, return_when=asyncio.FIRST_COMPLETED
+            )
         if not answer.done():
             answer.cancel()
             return
@@ -112,7 +158,8 @@ class _Lifespan:
     async def __aexit__(self, *exc: object) -> None:
         assert self._task is not None
         if not self._task.done():
-            await self._exchange("shutdown")
+            if exc[0] is None:  # else the process is about to end
+                await self._exchange("shutdown")
             self._task.cancel()  # it may wait for messages for ever
         # An application without lifespan raises here; servers ignore that too.
         await asyncio.gather(self._task, return_exceptions=True)
@@ -123,17 +170,25 @@ async def _run(
     paths: Sequence[str],
     repeat: int,
     environ: Mapping[str, str],
+    bounds: _Bounds,
+    end: contextlib.ExitStack,
 ) -> list[tuple[str, int]]:
     statuses = []
-    async with _Lifespan(app) as lifespan:
+    async with _Lifespan(app, bounds) as lifespan:
         for path in paths:
+            request = named(_request, f"warmup={path}")
             for _ in range(repeat):
                 scope = _scope(path, environ, lifespan.state)
                 try:
-                    status = await _request(app, scope)
+                    with bounds.over(f"warmup={path}"):
+                        status = await request(app, scope)
+                except WarmupError:
+                    raise
                 except (Exception, SystemExit) as error:
                     raise WarmupError.raised(path, error) from error
                 statuses.append((path, status))
+    # asyncio waits for tasks and threads that a page left behind.
+    end.enter_context(bounds.ending())
     return statuses
 
 
@@ -152,16 +207,21 @@ def _wait_for_ending(before: list[threading.Thread]) -> None:
 def run_asgi(
     app: Callable[..., Any],
     paths: Sequence[str],
-    repeat: int,
+    settings: Settings,
     environ: Mapping[str, str],
+    say: Callable[[str], None],
 ) -> list[tuple[str, int]]:
-    """Request each path `repeat` times; the status of each request.
+    """Request each path `settings.warmup_repeat` times; the status of each request.
 
     Raises:
-        WarmupError: a path raised, or the lifespan failed.
+        WarmupError: a path raised or took too long, or the lifespan failed.
     """
     before = threading.enumerate()
-    # asyncio.run closes the loop and its executor's threads: none crosses.
-    statuses = asyncio.run(_run(app, paths, repeat, environ))
+    bounds = _Bounds(settings.warmup_timeout, say)
+    with contextlib.ExitStack() as end:
+        # asyncio.run closes the loop and its executor's threads: none crosses.
+        statuses = asyncio.run(
+            _run(app, paths, settings.warmup_repeat, environ, bounds, end)
+        )
     _wait_for_ending(before)
     return statuses

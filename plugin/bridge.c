@@ -109,8 +109,8 @@ static int warm(PyInterpreterState *here, int is_main) {
         if (interpreter_of(&apps[i]) != here) continue;
         PyObject *names = mount_points();
         long long requests =
-            number(call(APPS, "warm", "(sOiNi)", settings_text, apps[i].callable, i,
-                        names, uwsgi.manage_script_name));
+            number(call(APPS, "warm", "(sOiNii)", settings_text, apps[i].callable, i,
+                        names, uwsgi.default_app, uwsgi.manage_script_name));
         if (requests < 0) return -1;
         warmed += requests;
     }
@@ -159,6 +159,8 @@ static int freeze(PyInterpreterState *here, int is_main) {
 
 int cow_bridge_stage(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
+    Py_XDECREF(call(APPS, "name_unserved", "(sNi)", settings_text, mount_points(),
+                    uwsgi.default_app));
     int code = in_each_interpreter(warm);
     if (!code) code = in_each_interpreter(settle);
     if (!code && number(call(HOST, "allow_fork", "(L)", findings)) < 0) code = -1;

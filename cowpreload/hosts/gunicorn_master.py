@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -21,14 +20,16 @@ from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.callbacks import run_before
 from cowpreload.closing import close_all
-from cowpreload.errors import CowError, NativeError, SettingsError
+from cowpreload.errors import NativeError, SettingsError
 from cowpreload.freezing import freeze, release
+from cowpreload.hosts.gunicorn_hooks import chain, status
+from cowpreload.hosts.gunicorn_signals import Waiting, running_arbiter
+from cowpreload.hosts.gunicorn_warmup import warm
 from cowpreload.immortal import WHY_NOT, plan
-from cowpreload.leave import exit_code, leave
+from cowpreload.leave import leave
 from cowpreload.records import FreezeReport, PreloadReport, WarmupReport
 from cowpreload.settings import DECLARED, Settings
-from cowpreload.settings_given import read, unknown_faults
-from cowpreload.warmup import warm_up
+from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
 _KEY = "cow_settings"
 
@@ -38,37 +39,6 @@ def _config_file_names(cfg: Any) -> list[str]:
     location = str(cfg.settings["config"].get() or "")
     name = location[7:] if location.startswith("python:") else "__config__"
     return list(vars(sys.modules[name])) if name in sys.modules else []
-
-
-def _chain(cfg: Any, name: str, ours: Callable[..., None], end: bool = False) -> None:
-    """Call the user's hook, then ours; gunicorn has room for one.
-
-    At the `end` of the master, ours is called even if the user's raises.
-    """
-    theirs = cfg.settings[name].get()
-
-    def chained(server: Any, *arguments: Any) -> None:
-        try:
-            theirs(server, *arguments)
-        except BaseException:
-            if end:
-                ours(server, *arguments)
-            raise
-        ours(server, *arguments)
-
-    # Not through the validator: it counts the parameters of the function.
-    cfg.settings[name].value = chained
-
-
-def _status(handled: BaseException | None) -> int:
-    """What gunicorn's master is about to exit with: it is with what it is handling."""
-    if handled is None or isinstance(handled, StopIteration | KeyboardInterrupt):
-        return 0  # told to stop
-    if isinstance(handled, HaltServer):
-        return int(handled.exit_status)
-    if not isinstance(handled, SystemExit):
-        traceback.print_exc()  # of the user's own on_exit
-    return exit_code(handled)
 
 
 class Master:
@@ -82,6 +52,7 @@ class Master:
         self._began = 0.0
         self._resume_gc: Callable[[], None] = lambda: None
         self._warmup: WarmupReport | None = None
+        self._waiting = Waiting()
         self._sealed = False
         self.immortal = False
 
@@ -99,9 +70,10 @@ class Master:
         settings = self._read(cfg)
         cfg.__dict__[_KEY] = settings
         cfg.settings["preload_app"].value = True
-        _chain(cfg, "on_starting", lambda arbiter: self.warm(arbiter.app, arbiter.log))
-        _chain(cfg, "child_exit", self._child_exit)
-        _chain(cfg, "on_exit", self._end, end=True)
+        chain(cfg, "on_starting", self._start)
+        chain(cfg, "when_ready", lambda arbiter: self._waiting.give())
+        chain(cfg, "child_exit", self._child_exit)
+        chain(cfg, "on_exit", self._end, end=True)
         if self._settings is None:
             self._began = time.monotonic()
             self._before = descriptors()
@@ -120,6 +92,7 @@ class Master:
     def _read(self, cfg: Any) -> Settings:
         names = _config_file_names(cfg)
         faults = unknown_faults(names, ini=False) + slot_faults("workers", cfg.workers)
+        faults += unknown_variables()[0]
         given = {}
         for declared in DECLARED:
             setting = cfg.settings.get(declared.variable)
@@ -141,21 +114,33 @@ class Master:
 
     # ---- the stages before the fork -----------------------------------------
 
+    def _start(self, arbiter: Any) -> None:
+        """Warm up; gunicorn has its pid file, and no signal handlers yet."""
+        try:
+            self.warm(arbiter.app, arbiter.log)
+        except StopIteration:
+            arbiter.halt()
+        except BaseException:
+            if arbiter.pidfile is not None:
+                arbiter.pidfile.unlink()
+            raise
+
     def warm(self, app: Any, log: Any) -> None:
         """Preload, warm up, close: before the sockets are bound.
 
         Raises:
             RuntimeError: a warm-up path failed.
+            StopIteration: the master was told to end, as gunicorn itself says it.
         """
         if self._warmup is not None:
             return
         assert self._settings is not None
         self._log = log
         log.info(self._settings.line())
-        try:
-            self._warmup = warm_up(app.wsgi(), self._settings)
-        except CowError as error:
-            raise RuntimeError(f"cow: {error}") from error
+        note = unknown_variables()[1]
+        if note:
+            log.info(note)
+        self._warmup = warm(app, self._settings, log, self._waiting)
         run_before()
         for fault in close_all():
             log.error(fault)
@@ -176,11 +161,17 @@ class Master:
         """
         if self._sealed:
             return self.board
+        arbiter = running_arbiter()
+        if arbiter is not None and arbiter.WORKERS:
+            self._come_too_late(cfg, log)
+            return None
         try:
             settings = self.configure(cfg)
             self.warm(app, log)
         except RuntimeError as error:
             raise HaltServer(str(error)) from error
+        except StopIteration:
+            raise  # told to end; the arbiter ends as it does then
         except Exception as error:  # without the hook, the application is loaded here
             log.exception("cow: the application does not load")
             raise HaltServer("App failed to load.", Arbiter.APP_LOAD_ERROR) from error
@@ -200,6 +191,17 @@ class Master:
         )
         log.info(report.line())
         return self.board
+
+    def _come_too_late(self, cfg: Any, log: Any) -> None:
+        """Other workers run: a reload gave this class, without the start-up hook, which
+        would have kept the class it had."""
+        log.error(
+            "cow: worker_class=%s: nothing was loaded before the first fork: serving "
+            "on without limits and without sharing; start the server anew",
+            cfg.worker_class_str,
+        )
+        self._settings = cfg.__dict__[_KEY] = Settings()
+        self._sealed = True
 
     def _make_board(self, log: Any) -> Board | None:
         try:
@@ -249,7 +251,7 @@ class Master:
         """The last of the master: gunicorn would call sys.exit() next."""
         if self.immortal:
             # Finalization expects that what nobody holds is freed.
-            leave(_status(sys.exc_info()[1]))
+            leave(status(sys.exc_info()[1]))
         # A mortal heap is finalized as it would be without us: what is frozen too.
         collector.unfreeze()
 

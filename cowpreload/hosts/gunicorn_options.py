@@ -42,7 +42,7 @@ def _option(declared: Declared, base: Any) -> None:
         "section": "Copy on write",
         "cli": [f"--{declared.option}"],
         "meta": declared.kind.name.upper(),
-        "validator": lambda value: value,
+        "validator": declared.hidden,
         "default": _default(declared),
         "desc": f"{declared.help}\n\nDefault: {declared.why}.",
     }
@@ -72,7 +72,10 @@ def _worker_class_property(config: Any) -> property:
     original = config.worker_class.fget
 
     def worker_class(cfg: Any) -> Any:
-        found = original(cfg)
+        # gunicorn.arbiter needs gunicorn.config, which is being imported here.
+        from cowpreload.hosts.gunicorn_reload import resolve
+
+        found = resolve(cfg, original)
         configure = getattr(found, "cow_configure", None)
         if configure is not None:
             configure(cfg)
@@ -81,6 +84,21 @@ def _worker_class_property(config: Any) -> property:
         return found
 
     return property(worker_class)
+
+
+def _check_config_property(cfg: Any) -> bool:
+    """Config.check_config, which gunicorn reads once the configuration is loaded.
+
+    `--check-config` loads the application alone: it accepted what the start refuses.
+    """
+    wanted = bool(cfg.settings["check_config"].get())
+    if wanted:
+        try:
+            _ = cfg.worker_class
+        except RuntimeError as error:  # said as gunicorn says it at a start
+            print(f"\nError: {error}\n", file=sys.stderr)
+            sys.exit(1)
+    return wanted
 
 
 def register(module: ModuleType) -> None:
@@ -93,3 +111,4 @@ def register(module: ModuleType) -> None:
     for declared in DECLARED:
         _option(declared, module.Setting)
     module.Config.worker_class = _worker_class_property(module.Config)
+    module.Config.check_config = property(_check_config_property)

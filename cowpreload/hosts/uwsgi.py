@@ -20,7 +20,7 @@ from cowpreload.hosts.uwsgi_apps import reported, say
 from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.records import PreloadReport
 from cowpreload.settings import Settings
-from cowpreload.settings_given import read, unknown_faults
+from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
 
 class _State:
@@ -74,6 +74,8 @@ def configure(
         )
     given, unknown = uwsgi_apps.parse(text)
     faults += unknown_faults(unknown, ini=True)
+    misspelt, note = unknown_variables()
+    faults += misspelt
     try:
         _state.settings = read(given, faults=faults, immortal_why_not=WHY_NOT)
     except SettingsError as error:
@@ -83,6 +85,8 @@ def configure(
         return None
     _state.workers = workers
     say(_state.settings.line())
+    if note:
+        say(note)
     try:
         _state.board = Board.create()
     except NativeError as error:

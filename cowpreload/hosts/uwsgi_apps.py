@@ -83,23 +83,27 @@ def begin_loading(settings: Settings, before: Descriptors) -> None:
         _loading["resume_gc"] = collector.stop()
 
 
-def own_paths(paths: Sequence[str], mount: str, mounts: Sequence[str]) -> list[str]:
-    """The paths that uWSGI would give to the application at `mount`.
+def _owner(path: str, mounts: Sequence[str]) -> str | None:
+    """The longest mount point that is the path or a parent of it; "" is of all."""
+    plain = path.partition("?")[0]
+    above = [
+        each
+        for each in mounts
+        if not each or plain == each or plain.startswith(each.rstrip("/") + "/")
+    ]
+    return max(above, key=len, default=None)
 
-    The longest mount point that is the path or a parent of it wins; an application
-    without one gets the rest.
-    """
 
-    def owner(path: str) -> str:
-        plain = path.partition("?")[0]
-        below = [
-            each
-            for each in mounts
-            if each and (plain == each or plain.startswith(each.rstrip("/") + "/"))
-        ]
-        return max(below, key=len, default="")
-
-    return [path for path in paths if owner(path) == mount]
+@reported
+def name_unserved(text: str, mounts: Sequence[str], default_app: int) -> int:
+    """Say which warm-up paths uWSGI would give to no application."""
+    for path in _settings(text).warmup:
+        if default_app < 0 and _owner(path, mounts) is None:
+            say(
+                f"cow: warm-up path={path}: no mount serves it; mount an application "
+                f"above it, or leave the path out (mounts: {', '.join(mounts)})"
+            )
+    return 0
 
 
 @reported
@@ -108,23 +112,33 @@ def warm(
     app: Callable[..., Any],
     index: int,
     mounts: Sequence[str],
+    default_app: int,
     manage_script_name: int,
 ) -> int | None:
-    """Warm one application up; the requests made, or None with the error printed."""
+    """Warm one application up; the requests made, or None with the error printed.
+
+    The default application gets, under no prefix, what is below no mount point.
+    """
     settings = _settings(text)
     mount = mounts[index]
-    paths = own_paths(settings.warmup, mount, mounts)
-    prefix = mount.rstrip("/") if manage_script_name else ""
-    try:
-        report = warm_up(app, settings, paths, prefix)
-    except CowError as error:
-        traceback.print_exception(error.__cause__ or error, file=sys.stderr)
-        sys.stderr.flush()
-        say(f"cow: {error}")
-        return None
-    for warning in report.warnings:
-        say(warning)
-    return report.requests
+    owners = {path: _owner(path, mounts) for path in settings.warmup}
+    prefixes: dict[str | None, str] = {mount: mount if manage_script_name else ""}
+    if index == default_app:
+        prefixes[None] = ""
+    requests = 0
+    for owner, prefix in prefixes.items():
+        paths = [path for path in settings.warmup if owners[path] == owner]
+        try:
+            report = warm_up(app, settings, paths, prefix.rstrip("/"), say)
+        except CowError as error:
+            traceback.print_exception(error.__cause__ or error, file=sys.stderr)
+            sys.stderr.flush()
+            say(f"cow: {error}")
+            return None
+        for warning in report.warnings:
+            say(warning)
+        requests += report.requests
+    return requests
 
 
 def _mend_before_hooks() -> None:

@@ -15,6 +15,7 @@ BASE = {
     "causes",
     "settings",
     "settings_given",
+    "deadline",
     "collector",
     "_core",
     "_offsets",

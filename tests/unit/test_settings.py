@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cowpreload.cli.settings import table
 from cowpreload.errors import SettingsError
 from cowpreload.settings import DECLARED, Settings
-from cowpreload.settings_given import read, unknown_faults
+from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -55,6 +55,27 @@ def test_a_soft_limit_above_the_hard_one_is_refused() -> None:
         ({"min_lifetime": "-3"}, "min-lifetime=-3: is too low"),
         ({"strikes": "99999999999"}, "strikes=99999999999: is too high"),
         ({"max_private": "9" * 400}, "max-private=" + "9" * 400 + ": is more than"),
+        ({"max_private": "200"}, "max-private=200: is that many bytes; write 200M"),
+        ({"max_private_hard": 512}, "max-private-hard=512: is that many bytes; "),
+        ({"max_growth": "204800"}, "max-growth=204800: is that many bytes; write 20"),
+        (
+            {"warmup": ["http://localhost"]},
+            "warmup=http://localhost: is a URL; write /, with warmup-host=localhost",
+        ),
+        (
+            {"warmup": "https://shop.example:8000/a?b=1"},
+            "warmup=https://shop.example:8000/a?b=1: is a URL; write /a?b=1, "
+            "with warmup-host=shop.example:8000",
+        ),
+        ({"warmup": "h://["}, "warmup=h://[: does not begin with a slash; "),
+        ({"warmup_header": "Cookie"}, "warmup-header=...: has no colon; "),
+        ({"warmup_header": "X_A: s3"}, "warmup-header=...: servers drop a name with"),
+        ({"warmup_header": "A B: s3"}, "warmup-header=...: the name is no header's"),
+        ({"warmup_header": "Host: a"}, "warmup-header=Host:...: is not for headers; "),
+        ({"warmup_header": ["X-A:"]}, "warmup-header=X-A:...: the value is empty; "),
+        ({"warmup_header": ["X-A: s3\0"]}, "warmup-header=X-A:...: the value holds"),
+        ({"warmup_header": ["X-A: s3\u20ac"]}, "warmup-header=X-A:...: the value ho"),
+        ({"warmup_timeout": "0"}, "warmup-timeout=0: is too low"),
     ],
 )
 def test_a_bad_value_is_refused(given: dict[str, Any], start: str) -> None:
@@ -77,6 +98,53 @@ def test_an_unknown_name_is_shown_its_nearest() -> None:
 def test_a_file_may_hold_numbers_lists_and_booleans() -> None:
     settings = read({"strikes": 5, "warmup": ["/a", "/b"], "gc": False}, environ={})
     assert (settings.strikes, settings.warmup, settings.gc) == (5, ("/a", "/b"), "off")
+
+
+def test_a_comma_in_the_query_of_a_warm_up_path_does_not_part_it() -> None:
+    given = {"warmup": "/x?ids=1,2, /y,/z?a=b,c"}
+    assert read(given, environ={}).warmup == ("/x?ids=1,2", "/y", "/z?a=b,c")
+    environ = {"COW_WARMUP": "/x?ids=1,2"}
+    assert read({}, environ=environ).warmup == ("/x?ids=1,2",)
+    listed = {"warmup": ["/x?next=a,/b"]}
+    assert read(listed, environ={}).warmup == ("/x?next=a,/b",)
+
+
+def test_a_warm_up_header_is_never_shown_with_its_value() -> None:
+    given = {"warmup_header": "Cookie: session=s3cret: x\nX-Token:s3cret"}
+    settings = read(given, environ={})
+    assert settings.warmup_header == (
+        ("Cookie", "session=s3cret: x"),
+        ("X-Token", "s3cret"),
+    )
+    assert "warmup-header=Cookie,X-Token " in settings.line()
+    assert "s3cret" not in settings.line()
+
+
+def test_a_raw_header_reads_the_same_and_shows_nothing() -> None:
+    (declared,) = (each for each in DECLARED if each.attribute == "warmup_header")
+    for raw in ("X-A: s3cret", ["X-A: s3cret"]):
+        hidden = declared.hidden(raw)
+        assert "s3cret" not in f"{hidden} {hidden!r}"
+        assert declared.texts(hidden) == ["X-A: s3cret"]
+
+
+def test_a_slip_in_a_variable_is_a_fault_and_anothers_variable_is_not() -> None:
+    environ = {
+        "COW_MAX_PRIVAT": "1",
+        "COW_WARM_UP": "/",
+        "COW_STRIKES": "3",
+        "COW_PATH": "/usr/share/cows",
+        "COW_GCP": "1",
+        "COW_SANITIZE": "address",
+        "COWPRELOAD_STARTUP": "0",
+    }
+    faults, note = unknown_variables(environ)
+    assert faults == [
+        "COW_MAX_PRIVAT: no such setting; did you mean COW_MAX_PRIVATE?",
+        "COW_WARM_UP: no such setting; did you mean COW_WARMUP?",
+    ]
+    assert note == "cow: no settings of ours: COW_GCP, COW_PATH"
+    assert unknown_variables({"COW_EXIT": "fast"}) == ([], "")
 
 
 def test_the_environment_gives_what_is_not_given() -> None:

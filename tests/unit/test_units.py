@@ -9,7 +9,7 @@ from cowpreload.units import format_size, parse_size
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("4096", 4096), ("200M", 200 << 20), ("1.5G", 3 << 29), ("10kib", 10240)],
+    [("4194304", 4 << 20), ("200M", 200 << 20), ("1.5G", 3 << 29), ("10kib", 10240)],
 )
 def test_a_size_is_read(text: str, size: int) -> None:
     assert parse_size(text) == size

@@ -1,6 +1,7 @@
 """Warm up: requests without a socket."""
 
 import asyncio
+import signal
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -173,3 +174,58 @@ def test_asgi_without_lifespan_is_warmed_all_the_same() -> None:
     app = App()
     assert is_asgi(app)
     assert warm_up(app, Settings(warmup=("/a",), warmup_repeat=2)).requests == 2
+
+
+HEADERS = (("Cookie", "a=1"), ("X-Token", "s3cret"), ("cookie", "b=2"))
+
+
+def test_configured_headers_are_sent_and_repeated_ones_joined() -> None:
+    environ = wsgi_environ(
+        "/", "localhost", headers=(*HEADERS, ("Content-Type", "text/x"))
+    )
+    assert environ["HTTP_COOKIE"] == "a=1; b=2"
+    assert environ["HTTP_X_TOKEN"] == "s3cret"
+    assert environ["CONTENT_TYPE"] == "text/x"
+    assert environ["cowpreload.warmup"] is True
+
+
+def test_configured_headers_are_sent_to_asgi_too() -> None:
+    scopes = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert scope["type"] == "http", "no lifespan here"
+        scopes.append(scope)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    warm_up(app, Settings(warmup=("//a?b=1,2",), warmup_header=HEADERS))
+    headers = dict(scopes[0]["headers"])
+    assert headers[b"cookie"] == b"a=1; b=2"
+    assert headers[b"x-token"] == b"s3cret"
+    assert scopes[0]["cowpreload.warmup"] is True
+    assert (scopes[0]["path"], scopes[0]["query_string"]) == ("//a", b"b=1,2")
+
+
+@pytest.mark.parametrize("kind", ["wsgi", "asgi"])
+def test_a_warm_up_leaves_no_alarm_and_no_handler(kind: str) -> None:
+    async def asgi(scope: Any, receive: Any, send: Any) -> None:
+        assert scope["type"] == "http", "no lifespan here"
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    before = signal.getsignal(signal.SIGALRM)
+    warm_up(asgi if kind == "asgi" else Recorder(), Settings(warmup=("/a",)))
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_an_alarm_of_the_application_is_left_alone() -> None:
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: rung.append(number))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 600)
+        warm_up(Recorder(), Settings(warmup=("/a",)))
+        assert 500 < signal.getitimer(signal.ITIMER_REAL)[0] <= 600
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,164 @@
+"""Bound the time that one warm-up request may take, and say which one takes long.
+
+Takes seconds and a function that logs a line; gives a context manager for one request,
+which ends what runs in it with Overdue. An interval timer and SIGALRM interrupt the
+main thread. Where they cannot (an application in an interpreter of its own, or with an
+alarm of its own; C code that does not return) a native thread of `faulthandler` prints
+where it hangs and ends the process. Must leave no timer and no thread behind, and must
+not use a thread of Python's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import signal
+import time
+from collections.abc import Callable
+from types import FrameType, FunctionType, TracebackType
+from typing import Any, TypeVar, cast
+
+from cowpreload.errors import WarmupError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# What takes longer than this, in seconds, is worth a line.
+SLOW = 1.0
+# What an interrupted page may take to unwind, in seconds, before the process is ended:
+# threads that it left waiting would keep Python's exit waiting too.
+UNWIND = 5.0
+
+
+class Overdue(BaseException):
+    """Raised in a page that takes too long; no `except Exception` should see it."""
+
+
+def end_within(seconds: float) -> None:
+    """End the process with all tracebacks in so many seconds, whatever it then does."""
+    with contextlib.suppress(Exception):
+        faulthandler.dump_traceback_later(seconds, exit=True, file=2)
+
+
+def named(function: Function, name: str) -> Function:
+    """`function` under another name: what is printed of a stack that hangs shows it."""
+    plain = cast(FunctionType, function)
+    code = plain.__code__.replace(co_name=name)
+    if hasattr(code, "co_qualname"):
+        code = code.replace(co_qualname=name)
+    return cast(Function, FunctionType(code, plain.__globals__, name))
+
+
+def _timer() -> tuple[float, float]:
+    return signal.getitimer(signal.ITIMER_REAL)
+
+
+class Deadline:
+    """`with Deadline(...)` around one request, in the main thread.
+
+    Attributes:
+        expired: whether the time is over; whoever else ends the request sets it.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        seconds: float,
+        say: Callable[[str], None],
+        patience: float = 0.0,
+    ) -> None:
+        """Prepare one.
+
+        Args:
+            what: is named: `warmup=/path`.
+            seconds: that the request may take.
+            say: logs a line.
+            patience: seconds that somebody else has to end the request first.
+        """
+        self.expired = False
+        self._what = what
+        self._seconds = seconds
+        self._say = say
+        self._patience = patience
+        self._began = 0.0
+        self._said = False
+        self._inside = False
+        self._armed = False
+        self._step = min(SLOW, seconds)
+        self._unwind = min(UNWIND, seconds)
+        self._before: Any = None
+
+    def expire(self) -> None:
+        """Say that the time is over, once; the process ends soon after."""
+        if not self.expired:
+            self.expired = True
+            self._tell(f"given up after {self._seconds:g} s")
+
+    def _tell(self, text: str) -> None:
+        with contextlib.suppress(Exception):  # it may interrupt a line being written
+            self._say(f"cow: {self._what}: {text}")
+
+    def _tick(self, number: int, frame: FrameType | None) -> None:
+        elapsed = time.monotonic() - self._began
+        if not self._inside:
+            return
+        if elapsed >= self._seconds + self._patience:
+            self.expire()
+            raise Overdue(self._what)
+        if elapsed >= SLOW and not self._said:
+            self._said = True
+            self._tell(
+                f"takes longer than {SLOW:g} s; the start ends at "
+                f"warmup-timeout={self._seconds:g}s"
+            )
+
+    def _arm(self) -> bool:
+        """Whether the timer is ours: not in an interpreter or thread without signals,
+        nor where the application has set an alarm itself."""
+        free = (signal.SIG_DFL, signal.SIG_IGN)
+        if signal.getsignal(signal.SIGALRM) not in free or any(_timer()):
+            return False
+        try:
+            self._before = signal.signal(signal.SIGALRM, self._tick)
+        except ValueError:
+            return False
+        # Again and again: a page may catch even this, and go on.
+        signal.setitimer(signal.ITIMER_REAL, self._step, self._step)
+        return True
+
+    def __enter__(self) -> Deadline:
+        self._began = time.monotonic()
+        self._inside = True
+        self._armed = self._arm()
+        spare = self._unwind + self._patience if self._armed else 0.0
+        end_within(self._seconds + spare)
+        return self
+
+    def _disarm(self) -> None:
+        # The page may have set an alarm of its own, and left it.
+        if self._armed and _timer()[1] == self._step:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._armed and signal.getsignal(signal.SIGALRM) == self._tick:
+            signal.signal(signal.SIGALRM, self._before)
+        self._inside = False
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._disarm()
+        except Overdue as late:
+            error = error or late
+            self._disarm()
+        if self.expired:
+            end_within(self._unwind)
+            raise WarmupError(
+                f"{self._what}: no answer within {self._seconds:g} s; mend the page, "
+                "leave the path out, or raise warmup-timeout"
+            ) from error
+        faulthandler.cancel_dump_traceback_later()
+        elapsed = time.monotonic() - self._began
+        if elapsed >= SLOW:
+            self._tell(f"took {elapsed:.1f} s")

@@ -1,0 +1,69 @@
+"""What is sent to gunicorn's master during the warm up, and whether it serves yet.
+
+gunicorn sets its signal handlers after `on_starting`, where the warm up runs: without
+this module SIGHUP (logrotate, systemd) kills the master there, and so does SIGTERM,
+with the pid file left behind. Main thread of the master only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from gunicorn.arbiter import Arbiter
+
+from cowpreload.deadline import UNWIND, end_within
+
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+
+
+class Stopped(SystemExit):
+    """Raised in the warm up when the master is told to end."""
+
+
+class Waiting:
+    """The signals that came before gunicorn could take them.
+
+    Attributes:
+        stop: the signal that told the master to end, or 0.
+    """
+
+    def __init__(self) -> None:
+        self.stop = 0
+        self._others: list[int] = []
+
+    def _later(self, number: int, frame: FrameType | None) -> None:
+        self._others.append(number)
+
+    def _now(self, number: int, frame: FrameType | None) -> None:
+        self.stop = number
+        end_within(UNWIND)
+        raise Stopped(0)
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Keep all signals for gunicorn; those that tell it to end raise Stopped."""
+        if running_arbiter() is None:
+            for number in Arbiter.SIGNALS:
+                signal.signal(number, self._later)
+        before = [(number, signal.signal(number, self._now)) for number in _STOPS]
+        try:
+            yield
+        finally:
+            for number, handler in before:
+                signal.signal(number, handler)
+
+    def give(self) -> None:
+        """Send again what came: gunicorn's handlers are set."""
+        while self._others:
+            signal.raise_signal(self._others.pop(0))
+
+
+def running_arbiter() -> Any:
+    """The arbiter of this process once it runs, else None: SIGHUP is its own then."""
+    handler: Callable[..., Any] | int | None = signal.getsignal(signal.SIGHUP)
+    owner = getattr(handler, "__self__", None)
+    return owner if isinstance(owner, Arbiter) else None

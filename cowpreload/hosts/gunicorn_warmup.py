@@ -1,0 +1,48 @@
+"""The warm up on gunicorn: with its signals, its log and its words for a failure.
+
+Takes the application and the settings; gives the WarmupReport. Runs before the sockets
+are bound, or, without the start-up hook, right before the first fork.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cowpreload.errors import CowError
+from cowpreload.hosts.gunicorn_signals import Stopped, Waiting
+from cowpreload.records import WarmupReport
+from cowpreload.settings import Settings
+from cowpreload.warmup import warm_up
+
+
+def _explain(error: CowError, cfg: Any, log: Any) -> None:
+    """The traceback of a page, and what gunicorn has not started yet."""
+    cause = error.__cause__
+    if cause is not None:
+        log.error("cow: the warm up failed", exc_info=cause)
+    if getattr(cfg, "dirty_apps", None):
+        log.error(
+            "cow: dirty_apps: gunicorn starts dirty workers after the warm up; let a "
+            'page that needs them do without if environ["cowpreload.warmup"] is set, '
+            "or leave it out"
+        )
+
+
+def warm(app: Any, settings: Settings, log: Any, waiting: Waiting) -> WarmupReport:
+    """Load the application and warm it up.
+
+    Raises:
+        RuntimeError: a path failed; the log has its traceback.
+        StopIteration: the master was told to end, as gunicorn itself says it.
+    """
+    try:
+        with waiting.taken():
+            report = warm_up(app.wsgi(), settings, say=log.warning)
+    except (CowError, Stopped) as error:
+        if not waiting.stop and isinstance(error, CowError):
+            _explain(error, app.cfg, log)
+            raise RuntimeError(f"cow: {error}") from error
+    if waiting.stop:  # also where a page has caught what it was told by
+        log.info("cow: told to end in the warm up")
+        raise StopIteration
+    return report
