@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from cowpreload.units import format_seconds, format_size, parse_size
 
 # Evaluated at import, and Debian 12's PyPy, which the bench runs, is a Python 3.9.
-RawValue = Union[str, int, float, bool, Sequence[str], None]  # noqa: UP007
+RawValue = Union[str, int, float, bool, Sequence[str], type, None]  # noqa: UP007
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,13 @@ class Kind:
     hide: Callable[[str], str] | None = None
 
 
+GUNICORN: Final = "gunicorn"
+UWSGI: Final = "uwsgi"
+
+
 @dataclass(frozen=True)
 class Declared:
-    """One setting as every surface needs it."""
+    """One setting as every surface needs it; it exists on `hosts` alone."""
 
     attribute: str
     kind: Kind
@@ -46,6 +50,7 @@ class Declared:
     why: str
     minimum: float | None
     choices: tuple[str, ...]
+    hosts: tuple[str, ...] = (GUNICORN, UWSGI)
 
     @property
     def key(self) -> str:
@@ -114,12 +119,14 @@ class Declared:
         return value
 
     def texts(self, raw: RawValue) -> list[str]:
-        """The texts in one raw value; gunicorn.conf.py may hold numbers and lists.
+        """The texts in one raw value; a gunicorn.conf.py may hold lists and classes.
 
         Nothing parts what is in a list: that is how a separator gets into a value.
         """
         if isinstance(raw, bool) and set(self.choices) == {"on", "off"}:
             return ["on" if raw else "off"]
+        if isinstance(raw, type):
+            return [f"{raw.__module__}.{raw.__qualname__}"]
         if isinstance(raw, (list, tuple)):
             return [str(each) for each in raw]
         text = str(raw)

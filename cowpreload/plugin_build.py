@@ -18,8 +18,8 @@ from pathlib import Path
 
 from cowpreload._version import __version__
 from cowpreload.errors import PluginBuildError
-from cowpreload.kinds import Declared
-from cowpreload.settings import DECLARED
+from cowpreload.kinds import UWSGI, Declared
+from cowpreload.settings import declared_on
 
 PLUGIN_FILE = "cow_plugin.so"
 _PACKAGE = Path(__file__).parent
@@ -80,7 +80,7 @@ def option_table() -> str:
     """The rows of plugin/options.c's table."""
     return "".join(
         f"COW_OPTION({json.dumps(each.option)}, {json.dumps(_help(each))})\n"
-        for each in DECLARED
+        for each in declared_on(UWSGI)
     )
 
 

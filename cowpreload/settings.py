@@ -13,11 +13,13 @@ from typing import Any, Final
 from cowpreload.kinds import (
     CHOICE,
     COUNT,
+    GUNICORN,
     HEADERS,
     PATHS,
     SECONDS,
     SIZE,
     TEXT,
+    UWSGI,
     Declared,
     Kind,
 )
@@ -32,6 +34,7 @@ def _setting(
     why: str,
     minimum: float | None = None,
     choices: tuple[str, ...] = (),
+    hosts: tuple[str, ...] = (GUNICORN, UWSGI),
 ) -> Any:
     return field(
         default=default,
@@ -41,6 +44,7 @@ def _setting(
             "why": why,
             "minimum": minimum,
             "choices": choices,
+            "hosts": hosts,
         },
     )
 
@@ -177,6 +181,14 @@ class Settings:
         choices=("fast", "normal"),
     )
 
+    worker: str | None = _setting(
+        TEXT,
+        None,
+        "worker class to run under worker_class=cow, by any name that gunicorn takes",
+        why="`cow` is gunicorn's sync worker, or gthread with --threads",
+        hosts=(GUNICORN,),
+    )
+
     def limits(self, workers: int) -> Limits:
         """The part that a verdict is made from, for a server of `workers`."""
         return Limits(
@@ -197,10 +209,10 @@ class Settings:
             return "exit=normal: a whole finalization needs objects that can be freed"
         return ""
 
-    def line(self) -> str:
-        """The effective settings as one log line, without a newline."""
+    def line(self, host: str) -> str:
+        """The effective settings of `host` as one log line, without a newline."""
         shown = []
-        for declared in DECLARED:
+        for declared in declared_on(host):
             value = getattr(self, declared.attribute)
             shown.append(f"{declared.key}={declared.show(value)}")
         return "cow: settings " + " ".join(shown)
@@ -214,3 +226,8 @@ def _declare() -> tuple[Declared, ...]:
 
 
 DECLARED: Final = _declare()
+
+
+def declared_on(host: str) -> tuple[Declared, ...]:
+    """The settings that exist on GUNICORN or UWSGI."""
+    return tuple(each for each in DECLARED if host in each.hosts)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from cowpreload.errors import SettingsError
-from cowpreload.kinds import RawValue
+from cowpreload.kinds import GUNICORN, UWSGI, RawValue
 from cowpreload.settings import DECLARED, Settings
 from cowpreload.units import format_size
 
@@ -24,14 +24,20 @@ def nearest(name: str, known: Sequence[str]) -> str:
 
 
 def unknown_faults(names: Sequence[str], *, ini: bool) -> list[str]:
-    """A fault for each name with our prefix that is no setting of ours."""
-    known = [each.option if ini else each.variable for each in DECLARED]
-    prefix = "cow-" if ini else "cow_"
-    return [
-        f"{name}: no such setting; {nearest(name, known)}"
-        for name in names
-        if name.startswith(prefix) and name not in known
-    ]
+    """A fault for each name with our prefix that is no setting of ours here."""
+    host = UWSGI if ini else GUNICORN
+    names_here = {each.option if ini else each.variable: each for each in DECLARED}
+    known = [name for name, each in names_here.items() if host in each.hosts]
+    faults = []
+    for name in names:
+        if name in known or not name.startswith("cow-" if ini else "cow_"):
+            continue
+        if name in names_here:
+            (other,) = names_here[name].hosts
+            faults.append(f"{name}: a setting for {other} alone; remove it")
+        else:
+            faults.append(f"{name}: no such setting; {nearest(name, known)}")
+    return faults
 
 
 # Read where the package is built and tested; no settings.

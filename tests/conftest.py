@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,17 @@ QUICK = {
     "cow-jitter": "0",
     "cow-strikes": "1",
 }
+
+
+# gunicorn's worker classes beside `cow`, and what each needs.
+CLASSES = {"asgi": "cow_asgi", "gevent": "cow_gevent", "uvicorn": "cow_uvicorn"}
+_NEEDED = {"asgi": "gunicorn", "gevent": "gevent", "uvicorn": "uvicorn_worker"}
+
+
+def require_class(host: str) -> None:
+    """Skip where this interpreter has no package for the class."""
+    if find_spec(_NEEDED[host]) is None:
+        pytest.skip(f"no {_NEEDED[host]} beside this interpreter")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -146,7 +158,7 @@ class Servers:
         environ: Mapping[str, str] | None = None,
         app: str = "app",
     ) -> Server:
-        """The same server on "sync", "threaded", "asgi" or "uwsgi"."""
+        """The same server on "sync", "threaded", "uwsgi" or a name of CLASSES."""
         options = options or {}
         if host.startswith("uwsgi"):
             threads = {"threads": "3"} if host == "uwsgi-threaded" else {}
@@ -155,10 +167,11 @@ class Servers:
         flags = [part for key, value in options.items() for part in (f"--{key}", value)]
         if host == "threaded":
             flags += ["--threads", "3"]
-        kind = "cow_asgi" if host == "asgi" else "cow"
-        if host == "asgi":
+        if host in CLASSES:
+            require_class(host)
+        if host in ("asgi", "uvicorn"):
             app = f"{app}:asgi"
-        flags += ["--worker-class", kind, "--workers", str(workers)]
+        flags += ["--worker-class", CLASSES.get(host, "cow"), "--workers", str(workers)]
         return self.gunicorn(*flags, app=app, environ=environ)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from cowpreload.kinds import GUNICORN
 from cowpreload.settings import DECLARED
 
 HELP = "list all settings"
@@ -22,8 +23,10 @@ def table() -> str:
     ]
     for each in DECLARED:
         kind = " or ".join(each.choices) if each.choices else each.kind.name.upper()
+        file = f"`{each.variable}`" if GUNICORN in each.hosts else "-"
+        alone = f" ({each.hosts[0]} alone)" if len(each.hosts) == 1 else ""
         lines.append(
-            f"| `{each.option}` {kind} | `{each.variable}` | `{each.environment}` "
+            f"| `{each.option}` {kind}{alone} | {file} | `{each.environment}` "
             f"| {each.shown_default} | {each.help} | {each.why} |"
         )
     return "\n".join(lines)

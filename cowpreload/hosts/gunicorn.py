@@ -1,6 +1,7 @@
-"""The gunicorn worker classes: `cow` (sync, or threaded with --threads).
+"""The gunicorn worker class `cow` (sync, or threaded with --threads), and its mixin.
 
-A mixin holds what all of them do; the classes differ only in gunicorn's own base.
+The mixin holds what all our classes do; they differ in gunicorn's own base.
+Others are made in gunicorn_compose.py.
 In the master: `cow_configure`, `__init__`. In the worker: everything else.
 """
 
@@ -10,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers.gthread import ThreadWorker
@@ -36,22 +37,31 @@ class CowMixin:
     cfg: Any
     log: Any
     cow_slot = 0
+    cow_chosen = False  # made for the setting cow-worker
     _cow_settings: Settings
     _cow_watch: Watch | None = None
     _cow_ready = False
     _cow_requests = 0
 
     @classmethod
-    def cow_configure(cls, cfg: Any) -> None:
-        """In the master, whenever gunicorn resolved the worker class."""
+    def cow_configure(cls, cfg: Any) -> type:
+        """In the master, when gunicorn resolved the worker class; the one to use."""
         MASTER.configure(cfg)
+        return cls
 
     def __init__(self, age: int, ppid: int, sockets: Any, app: Any, *rest: Any) -> None:
         """In the master, right before the fork of this worker."""
         _timeout, cfg, log = rest
+        first = not MASTER.sealed
         board = MASTER.seal(cfg, app, log)
         super().__init__(age, ppid, sockets, app, *rest)  # type: ignore[call-arg]
         self._cow_settings = MASTER.configure(cfg)
+        if first and self._cow_settings.worker and not self.cow_chosen:
+            log.warning(
+                "cow: worker=%s: no effect; it needs worker_class=cow, and the "
+                "start-up hook",
+                self._cow_settings.worker,
+            )
         if board is not None:
             self.cow_slot = MASTER.reserve(log)
 
@@ -132,7 +142,24 @@ class CowMixin:
 
 
 class CowWorker(CowMixin, SyncWorker):  # type: ignore[misc]
-    """`--worker-class cow`; with threads, a CowThreadWorker is made instead."""
+    """`--worker-class cow`; with threads, a CowThreadWorker is made instead.
+
+    With --cow-worker, it is the class made of that one.
+    """
+
+    @classmethod
+    def cow_configure(cls, cfg: Any) -> type:
+        """The class that cow-worker asks for, if it does."""
+        setting = cfg.settings.get("cow_worker")
+        given = setting and setting.get()
+        if given and cls is CowWorker:
+            # It imports this module, and is needed by few.
+            from cowpreload.hosts.gunicorn_compose import chosen
+
+            found: Any = chosen(given)
+            if found is not cls:
+                return cast(type, found.cow_configure(cfg))
+        return super().cow_configure(cfg)
 
     def __new__(cls, *arguments: Any) -> Any:
         """gunicorn turns sync into gthread only for the class named "sync"."""

@@ -13,9 +13,8 @@ from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
-# A connection that has not sent a byte (browsers connect ahead) is not waited for
-# longer than this, in seconds, and the keepalive timeout.
-LINGER = 2.0
+from cowpreload.hosts.gunicorn_timeouts import for_idle, for_requests
+
 DRAINS_ITSELF = hasattr(ThreadWorker, "set_accept_enabled")
 
 
@@ -46,9 +45,8 @@ class DrainMixin:
             return
         now = time.monotonic()
         if not self._cow_deadline:
-            # The master kills at graceful_timeout: leave time for the exit handlers.
-            self._cow_deadline = now + max(self.cfg.graceful_timeout - 2, 1)
-            self._cow_idle_deadline = now + self.cfg.keepalive + LINGER
+            self._cow_deadline = now + for_requests(self.cfg.graceful_timeout)
+            self._cow_idle_deadline = now + for_idle(self.cfg)
             for listener in self.sockets:
                 self.poller.unregister(listener)
             # Each response announces the end of its connection from now on.

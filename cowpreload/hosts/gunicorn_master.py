@@ -26,9 +26,10 @@ from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_signals import Waiting, running_arbiter
 from cowpreload.hosts.gunicorn_warmup import warm
 from cowpreload.immortal import WHY_NOT, plan
+from cowpreload.kinds import GUNICORN
 from cowpreload.leave import leave
 from cowpreload.records import FreezeReport, PreloadReport, WarmupReport
-from cowpreload.settings import DECLARED, Settings
+from cowpreload.settings import Settings, declared_on
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
 _KEY = "cow_settings"
@@ -53,7 +54,7 @@ class Master:
         self._resume_gc: Callable[[], None] = lambda: None
         self._warmup: WarmupReport | None = None
         self._waiting = Waiting()
-        self._sealed = False
+        self.sealed = False
         self.immortal = False
 
     # ---- settings -------------------------------------------------------
@@ -80,7 +81,7 @@ class Master:
             if settings.loading_gc == "off":
                 self._resume_gc = collector.stop()
         elif settings != self._settings and self._log:
-            self._log.info(settings.line())
+            self._log.info(settings.line(GUNICORN))
             if self.immortal and settings.exit == "normal":
                 self._log.warning(
                     "cow: exit=normal: the heap is immortal since the start; "
@@ -94,7 +95,7 @@ class Master:
         faults = unknown_faults(names, ini=False) + slot_faults("workers", cfg.workers)
         faults += unknown_variables()[0]
         given = {}
-        for declared in DECLARED:
+        for declared in declared_on(GUNICORN):
             setting = cfg.settings.get(declared.variable)
             given[declared.attribute] = setting.get() if setting else None
             if setting is None and declared.variable in names:
@@ -136,7 +137,7 @@ class Master:
             return
         assert self._settings is not None
         self._log = log
-        log.info(self._settings.line())
+        log.info(self._settings.line(GUNICORN))
         note = unknown_variables()[1]
         if note:
             log.info(note)
@@ -159,7 +160,7 @@ class Master:
             HaltServer: fork-safety is strict and there are findings, or (where the
                 start-up hook is off) what `configure` and `warm` raise.
         """
-        if self._sealed:
+        if self.sealed:
             return self.board
         arbiter = running_arbiter()
         if arbiter is not None and arbiter.WORKERS:
@@ -178,7 +179,7 @@ class Master:
         self.board = self._make_board(log)
         findings = self._audit(settings, log)
         mending.prepare()  # os.fork() mends
-        self._sealed = True
+        self.sealed = True
         frozen = self._freeze(settings, log)
         assert self._warmup is not None
         report = PreloadReport(
@@ -201,7 +202,7 @@ class Master:
             cfg.worker_class_str,
         )
         self._settings = cfg.__dict__[_KEY] = Settings()
-        self._sealed = True
+        self.sealed = True
 
     def _make_board(self, log: Any) -> Board | None:
         try:

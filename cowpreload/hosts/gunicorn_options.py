@@ -12,13 +12,14 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from cowpreload.kinds import Declared
-from cowpreload.settings import DECLARED
+from cowpreload.kinds import GUNICORN, Declared
+from cowpreload.settings import declared_on
 
 WORKERS = {
     "cow": "cowpreload.hosts.gunicorn.CowWorker",
     "cow_asgi": "cowpreload.hosts.gunicorn_asgi.CowASGIWorker",
-    "cow_gevent": "cowpreload.hosts.gunicorn_refused.gevent",
+    "cow_gevent": "cowpreload.hosts.gunicorn_compose.CowGeventWorker",
+    "cow_uvicorn": "cowpreload.hosts.gunicorn_compose.CowUvicornWorker",
     "cow_tornado": "cowpreload.hosts.gunicorn_refused.tornado",
 }
 
@@ -53,12 +54,13 @@ def _option(declared: Declared, base: Any) -> None:
 
 def _warn_without_effect(cfg: Any) -> None:
     """Say so if a setting of ours was given to a server of another worker class."""
-    settings = (cfg.settings[declared.variable] for declared in DECLARED)
+    settings = (cfg.settings[declared.variable] for declared in declared_on(GUNICORN))
     given = [each.name for each in settings if each.get() != each.default]
     if given:
+        theirs = cfg.worker_class_str
         print(
-            f"cow: {', '.join(given)}: no effect under worker_class="
-            f"{cfg.worker_class_str}; use cow or cow_asgi",
+            f"cow: {', '.join(given)}: no effect under worker_class={theirs}; "
+            f"to run it with us: --worker-class cow --cow-worker {theirs}",
             file=sys.stderr,
         )
 
@@ -67,7 +69,7 @@ def _worker_class_property(config: Any) -> property:
     """Config.worker_class, which then lets a class of ours see the configuration.
 
     gunicorn reads it before it decides whether to preload; `setup()`, which it calls
-    itself, is not given the configuration.
+    itself, is not given the configuration. Ours may give another class (cow-worker).
     """
     original = config.worker_class.fget
 
@@ -77,11 +79,10 @@ def _worker_class_property(config: Any) -> property:
 
         found = resolve(cfg, original)
         configure = getattr(found, "cow_configure", None)
-        if configure is not None:
-            configure(cfg)
-        else:
+        if configure is None:
             _warn_without_effect(cfg)
-        return found
+            return found
+        return configure(cfg)
 
     return property(worker_class)
 
@@ -108,7 +109,7 @@ def register(module: ModuleType) -> None:
     SUPPORTED_WORKERS.update(WORKERS)
     if find_spec("gunicorn.workers.gasgi") is None:
         SUPPORTED_WORKERS["cow_asgi"] = "cowpreload.hosts.gunicorn_refused.asgi"
-    for declared in DECLARED:
+    for declared in declared_on(GUNICORN):
         _option(declared, module.Setting)
     module.Config.worker_class = _worker_class_property(module.Config)
     module.Config.check_config = property(_check_config_property)

@@ -18,6 +18,7 @@ from cowpreload.errors import NativeError, SettingsError
 from cowpreload.hosts import uwsgi_apps
 from cowpreload.hosts.uwsgi_apps import reported, say
 from cowpreload.immortal import WHY_NOT, plan
+from cowpreload.kinds import UWSGI
 from cowpreload.records import PreloadReport
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
@@ -84,7 +85,7 @@ def configure(
             say(f"cow:   {fault}")
         return None
     _state.workers = workers
-    say(_state.settings.line())
+    say(_state.settings.line(UWSGI))
     if note:
         say(note)
     try:

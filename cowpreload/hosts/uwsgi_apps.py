@@ -19,8 +19,8 @@ from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError
 from cowpreload.freezing import Walk, freeze, release
-from cowpreload.kinds import RawValue
-from cowpreload.settings import DECLARED, Settings
+from cowpreload.kinds import UWSGI, RawValue
+from cowpreload.settings import Settings, declared_on
 from cowpreload.settings_given import read
 from cowpreload.warmup import warm_up
 
@@ -54,7 +54,7 @@ def reported(function: Function) -> Function:
 
 def parse(text: str) -> tuple[dict[str, RawValue], list[str]]:
     """Split `name<TAB>value` lines into raw settings and unknown names."""
-    by_option = {each.option: each for each in DECLARED}
+    by_option = {each.option: each for each in declared_on(UWSGI)}
     given: dict[str, Any] = {}
     unknown = []
     for line in text.splitlines():

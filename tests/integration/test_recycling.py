@@ -17,7 +17,7 @@ from conftest import QUICK, Servers
 from harness.load import Load
 from harness.processes import alive, wait_until
 from harness.server import Server
-from test_lifecycle import HOSTS, me
+from test_lifecycle import HOSTS, LOOPS, me
 
 from cowpreload.board import open_board
 
@@ -38,12 +38,12 @@ def sum_is_right(path: str, status: int, body: bytes) -> bool:
 
 
 @pytest.mark.parametrize("keepalive", [False, True], ids=["close", "keepalive"])
-@pytest.mark.parametrize("host", [*HOSTS, "uwsgi-threaded", "asgi"])
+@pytest.mark.parametrize("host", [*HOSTS, *LOOPS, "uwsgi-threaded"])
 def test_a_hundred_recyclings_under_load_lose_no_request(
     servers: Servers, host: str, keepalive: bool
 ) -> None:
-    if keepalive and host != "threaded":
-        pytest.skip("the host closes each connection, or (ASGI) idle ones when it ends")
+    if keepalive and host not in ("threaded", *LOOPS):
+        pytest.skip("the host closes each connection")
     # The others leave within a second each, not at once: fewer are enough.
     wanted = 100 if host in HOSTS and not keepalive else 30
     options = {**QUICK, "cow-max-growth": "60M", "cow-max-recycling": "3"}
@@ -65,7 +65,7 @@ def test_a_hundred_recyclings_under_load_lose_no_request(
     assert {each[3] for each in ends(server)} == {"recycled"}
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", [*HOSTS, "gevent", "uvicorn"])
 def test_a_hung_worker_over_the_hard_limit_is_killed_within_two_intervals(
     servers: Servers, host: str
 ) -> None:
@@ -83,7 +83,7 @@ def test_a_hung_worker_over_the_hard_limit_is_killed_within_two_intervals(
     assert me(server)["worker"]["generation"] == 2
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", [*HOSTS, "gevent", "uvicorn"])
 def test_a_hung_worker_over_the_soft_limit_finishes_its_request(
     servers: Servers, host: str
 ) -> None:

@@ -142,13 +142,26 @@ def test_what_does_not_fit_on_uwsgi_is_refused(
     assert text in server.log
 
 
-@pytest.mark.parametrize("name", ["cow_gevent", "cow_tornado"])
-def test_what_does_not_fit_on_gunicorn_is_refused_with_its_reason(
-    servers: Servers, name: str
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["-k", "cow_tornado"], "worker_class=cow_tornado: .*; use cow"),
+        (["-k", "cow", "--cow-worker", "tornado"], "cow-worker=tornado: .*; use cow"),
+        (
+            ["-k", "cow", "--cow-worker", "eventlet"],
+            r"cow-worker=eventlet: does not load \(.*\); gunicorn .* knows asgi, gev",
+        ),
+        (["-k", "cow", "--cow-worker", "egg:cowpreload#no"], "no: does not load"),
+        (["-k", "cow", "--cow-worker", "os.path"], "is no worker class of gunicorn's"),
+        (["-k", "cow", "--cow-worker", "cow_asgi"], "is ours already"),
+    ],
+)
+def test_a_worker_class_that_cannot_be_ours_is_refused_with_its_reason(
+    servers: Servers, arguments: list[str], text: str
 ) -> None:
-    server = servers.gunicorn("--worker-class", name)
+    server = servers.gunicorn(*arguments)
     assert server.wait_exit() == 1
-    assert re.search(rf"Error: worker_class={name}: .*; use cow", server.log)
+    assert re.search(f"Error: .*{text}", server.log)
     assert "Traceback" not in server.log
 
 

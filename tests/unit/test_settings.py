@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cowpreload.cli.settings import table
 from cowpreload.errors import SettingsError
+from cowpreload.kinds import GUNICORN
 from cowpreload.settings import DECLARED, Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
@@ -95,6 +96,18 @@ def test_an_unknown_name_is_shown_its_nearest() -> None:
     assert fault.endswith("did you mean cow-strikes?")
 
 
+def test_a_setting_of_the_other_host_is_named_as_such() -> None:
+    assert unknown_faults(["cow_worker"], ini=False) == []
+    (fault,) = unknown_faults(["cow-worker"], ini=True)
+    assert fault == "cow-worker: a setting for gunicorn alone; remove it"
+    (fault,) = unknown_faults(["cow-workr"], ini=True)
+    assert "cow-worker" not in fault
+
+
+def test_a_worker_class_may_be_given_as_a_class() -> None:
+    assert read({"worker": Path}, environ={}).worker == f"{Path.__module__}.Path"
+
+
 def test_a_file_may_hold_numbers_lists_and_booleans() -> None:
     settings = read({"strikes": 5, "warmup": ["/a", "/b"], "gc": False}, environ={})
     assert (settings.strikes, settings.warmup, settings.gc) == (5, ("/a", "/b"), "off")
@@ -116,8 +129,8 @@ def test_a_warm_up_header_is_never_shown_with_its_value() -> None:
         ("Cookie", "session=s3cret: x"),
         ("X-Token", "s3cret"),
     )
-    assert "warmup-header=Cookie,X-Token " in settings.line()
-    assert "s3cret" not in settings.line()
+    assert "warmup-header=Cookie,X-Token " in settings.line(GUNICORN)
+    assert "s3cret" not in settings.line(GUNICORN)
 
 
 def test_a_raw_header_reads_the_same_and_shows_nothing() -> None:
@@ -160,7 +173,7 @@ def test_the_environment_gives_what_is_not_given() -> None:
 )
 def test_any_text_gives_settings_or_faults(given: dict[str, Any]) -> None:
     try:
-        line = read(given, environ={}).line()
+        line = read(given, environ={}).line(GUNICORN)
     except SettingsError as error:
         line = error.faults[0]
     assert "=" in line
