@@ -77,17 +77,23 @@ def _links() -> list[type]:
 
 def _walk(walk: Walk, held: holders.Held) -> WalkReport:
     given = held.items
-    gc.unfreeze()
     report = WalkReport(*walk(_kept.objects, held))
     given.clear()  # whoever holds them is immortal now
     faults = [fault for fault in (report.fault, *held.faults.values()) if fault]
     return replace(report, fault="; ".join(faults))
 
 
-def freeze(walk: Walk | None = None) -> FreezeReport:
+def _look_at_nothing() -> None:
+    """Nobody wants to see the heap before the collector no longer lists it."""
+
+
+def freeze(
+    walk: Walk | None = None, look: Callable[[], None] = _look_at_nothing
+) -> FreezeReport:
     """Collect everything, make the rest immortal, move it out of the collector's way.
 
-    A fault of the walk is in the report: the heap is frozen all the same.
+    `look` is called while the collector still lists all of it. A fault of the walk is
+    in the report: the heap is frozen all the same.
     """
     start = time.monotonic()
     # The application's sources are read first: what they make and drop is collected.
@@ -99,6 +105,8 @@ def freeze(walk: Walk | None = None) -> FreezeReport:
         # The collection was worth it: workers inherit what it has compacted.
         release()
         return FreezeReport(0, collected, time.monotonic() - start)
+    gc.unfreeze()
+    look()
     walked = WalkReport()
     if walk and held:
         walked = _walk(walk, held)

@@ -13,6 +13,8 @@ import os
 import sys
 import threading
 
+from cowpreload import writers
+
 
 def exit_code(exception: BaseException | None) -> int:
     """The code that the interpreter would exit with for this exception in flight."""
@@ -24,7 +26,8 @@ def exit_code(exception: BaseException | None) -> int:
         return 0
     if isinstance(exception.code, int):
         return exception.code & 0xFF
-    print(exception.code, file=sys.stderr)
+    with contextlib.suppress(BaseException):
+        print(exception.code, file=sys.stderr)
     return 1
 
 
@@ -46,7 +49,7 @@ def _join_threads() -> None:
 
 
 def run_exit_handlers() -> None:
-    """Join non-daemon threads, run every atexit callback once, flush.
+    """Join non-daemon threads, run every atexit callback once.
 
     An `os._exit` registered with atexit would skip what was registered before it,
     `logging.shutdown` among it; so the callbacks are run from here. What a signal
@@ -56,14 +59,25 @@ def run_exit_handlers() -> None:
         _join_threads()
     with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BaseException):
-            stream.flush()
+
+
+def _flush(code: int) -> None:
+    """Write what is buffered, in Python and in C, or end with `code` at a deadline."""
+    # Not above: a sub-interpreter of uWSGI's must not load the core.
+    from cowpreload import _core
+
+    _core.begin_deadline(code)
+    writers.flush(waiting=False)
+    _core.flush_stdio()
+    writers.flush(waiting=True)
 
 
 def leave(code: int) -> None:
-    """Run the exit handlers and end the process with `code`, finalizing nothing."""
+    """Run the exit handlers, write what is buffered, end the process with `code`."""
     try:
         run_exit_handlers()
     finally:
-        os._exit(code)
+        try:
+            _flush(code)
+        finally:
+            os._exit(code)

@@ -216,6 +216,24 @@ static int run_handlers(PyInterpreterState *here, int is_main) {
     return 0;
 }
 
+static int flush_files(PyInterpreterState *here, int is_main) {
+    Py_XDECREF(call(APPS, "flush", "(i)", 0));
+    return 0;
+}
+
+static int flush_the_rest(PyInterpreterState *here, int is_main) {
+    Py_XDECREF(call(APPS, "flush", "(i)", 1));
+    return 0;
+}
+
+void cow_bridge_flush(int code) {
+    (void)cow_api->deadline_begin(code);
+    (void)in_each_interpreter(flush_files);
+    cow_api->flush_stdio();
+    (void)in_each_interpreter(flush_the_rest);
+    cow_api->deadline_end();
+}
+
 static int unfreeze(PyInterpreterState *here, int is_main) {
     return number(call(APPS, "unfreeze", "()")) < 0 ? -1 : 0;
 }

@@ -41,6 +41,9 @@ void cow_bridge_unfreeze(void);
 /* Run the exit handlers of every interpreter; *taken is set once we have the GIL.
  * Gives -1 without running any if another thread has begun. */
 int cow_bridge_exit_handlers(volatile int *taken);
+/* After them, on the same thread: write what Python and C have buffered, or end the
+ * process with `code` at the deadline. */
+void cow_bridge_flush(int code);
 
 /* worker.c */
 void cow_worker_ask_to_leave(void);  /* after the requests in flight */

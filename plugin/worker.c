@@ -38,8 +38,9 @@ void cow_worker_ask_to_leave(void) {
 static volatile int taken;
 
 static void *exit_in_thread(void *unused) {
-    if (cow_bridge_exit_handlers(&taken) == 0) _exit(UWSGI_END_CODE);
-    return NULL; /* the main thread is at it */
+    if (cow_bridge_exit_handlers(&taken)) return NULL; /* the main thread is at it */
+    cow_bridge_flush(UWSGI_END_CODE);
+    _exit(UWSGI_END_CODE);
 }
 
 /* On the watching thread, which must go on watching: the handlers get their own. */
@@ -131,6 +132,7 @@ static void run_other_plugins(void) {
 static void end_without_finalization(void) {
     volatile int unused = 0;
     if (cow_bridge_exit_handlers(&unused)) return;
+    cow_bridge_flush(status);
     for (int i = 0; i < 256; i++)
         if (strcmp(uwsgi.p[i]->name, "python") == 0) uwsgi.p[i]->atexit = NULL;
 }
@@ -151,5 +153,6 @@ void cow_worker_atexit(void) {
     if (cow_bridge_exit_handlers(&unused))
         for (;;) pause(); /* the other thread ends the process */
     run_other_plugins();
+    cow_bridge_flush(status);
     _exit(status);
 }

@@ -17,7 +17,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers.gthread import ThreadWorker
 from gunicorn.workers.sync import SyncWorker
 
-from cowpreload import callbacks, collector, watch
+from cowpreload import callbacks, collector, watch, writers
 from cowpreload.errors import NativeError
 from cowpreload.hosts.gunicorn_drain import DrainMixin
 from cowpreload.hosts.gunicorn_master import MASTER
@@ -62,6 +62,7 @@ class CowMixin:
                 "start-up hook",
                 self._cow_settings.worker,
             )
+        writers.flush_shared()
         if board is not None:
             self.cow_slot = MASTER.reserve(log)
 
@@ -81,7 +82,9 @@ class CowMixin:
         if self._cow_settings.gc == "off":
             collector.stop()
         # A reload may have changed the setting; the heap stays what it is.
-        fast = self._cow_settings.exit == "fast" or MASTER.immortal
+        # PyPy finalizes nothing, and only its own end flushes the open files there.
+        fast = self._cow_settings.exit == "fast" and collector.CAN_FREEZE
+        fast = fast or MASTER.immortal
         self._cow_chain_exit(leave if fast else _finalize)
         self._cow_start_watch()
         # What it raises ends the worker and the start, as a post_fork hook's does.

@@ -15,7 +15,7 @@ from typing import Any
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core, collector, mending
+from cowpreload import _core, collector, mending, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.callbacks import run_before
@@ -236,7 +236,7 @@ class Master:
         if settings.freeze == "on":
             if collector.WHY_NOT:
                 log.info("cow: freeze=off: %s", collector.WHY_NOT)
-            report = freeze(walk)
+            report = freeze(walk, writers.remember)
             _core.trim()
         else:
             report = FreezeReport(collector.objects(), 0, 0.0)

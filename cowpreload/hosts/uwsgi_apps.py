@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from cowpreload import callbacks, collector, leave, mending
+from cowpreload import callbacks, collector, leave, mending, writers
 from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError
@@ -186,13 +186,14 @@ def settle(text: str, is_main: int) -> int:
 def freeze_here(text: str, walk: Walk | None) -> int:
     """Freeze this interpreter's heap; the number of objects."""
     if _settings(text).freeze == "on":
-        report = freeze(walk)
+        report = freeze(walk, writers.remember)
         objects = report.objects
         if report.immortal.fault:
             say(f"cow: immortal in part ({report.immortal.fault}): frozen all the same")
     else:
         objects = collector.objects()
         release()
+    writers.flush_shared()
     _loading["resume_gc"]()
     return objects
 
@@ -230,4 +231,11 @@ def run_exit_handlers() -> int:
         except (Exception, SystemExit):
             traceback.print_exc()
     leave.run_exit_handlers()
+    return 0
+
+
+@reported
+def flush(waiting: int) -> int:
+    """After all exit handlers: what this interpreter has buffered; may wait."""
+    writers.flush(waiting=bool(waiting))
     return 0

@@ -12,5 +12,8 @@ void cow_api_fill(struct cow_board *board, struct cow_api *api) {
         .request_exit = cow_watch_request_exit,
         .immortal_walk = cow_immortal_walk,
         .strerror = cow_strerror,
+        .deadline_begin = cow_deadline_begin,
+        .deadline_end = cow_deadline_end,
+        .flush_stdio = cow_flush_stdio,
     };
 }

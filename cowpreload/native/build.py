@@ -26,6 +26,7 @@ SOURCES = (
     "board.c",
     "watch.c",
     "still.c",
+    "deadline.c",
     "words.c",
     "pointers.c",
     "edges.c",

@@ -307,6 +307,18 @@ uint64_t cow_now_ms(void);
 /* malloc_trim(0): give free pages at the end of the C heap back. */
 int cow_trim(void);
 
+/* ---- deadline: the last buffers of a process that leaves ----------------- */
+
+#define COW_DEADLINE_MS 5000
+
+/* From now on, a thread ends the process with `code` in COW_DEADLINE_MS, and says so.
+ * Called once in a process; without a thread nothing bounds what follows. */
+int cow_deadline_begin(int code);
+/* What had to be bounded is over. */
+void cow_deadline_end(void);
+/* fflush(NULL): what C's stdio has buffered. Waits for pipes, and for every lock. */
+void cow_flush_stdio(void);
+
 /* ---- what the uWSGI plugin gets, as one address ------------------------ */
 
 struct cow_walk; /* immortal.h */
@@ -320,6 +332,9 @@ struct cow_api {
     int (*request_exit)(void);
     int (*immortal_walk)(void *, void *, int, struct cow_walk *);
     const char *(*strerror)(int);
+    int (*deadline_begin)(int);
+    void (*deadline_end)(void);
+    void (*flush_stdio)(void);
 };
 
 void cow_api_fill(struct cow_board *board, struct cow_api *api);

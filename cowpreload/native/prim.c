@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <malloc.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -140,6 +141,14 @@ int cow_prim_thread(pthread_t *thread, void *(*run)(void *)) {
 }
 
 void cow_prim_thread_name(const char *name) { (void)prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+void cow_prim_say(const char *line, size_t length) {
+    /* A pipe that can take a byte can take a line: PIPE_BUF is more. */
+    struct pollfd wait = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&wait, 1, 0) != 1 || !(wait.revents & POLLOUT)) return;
+    ssize_t ignored = write(STDERR_FILENO, line, length);
+    (void)ignored;
+}
 
 uint64_t cow_prim_faults(void) {
     struct rusage usage;

@@ -36,6 +36,8 @@ size_t cow_prim_stack_size(void);
 /* Start a thread with such a stack, or with the default one where that fails. */
 int cow_prim_thread(pthread_t *thread, void *(*run)(void *));
 void cow_prim_thread_name(const char *name);
+/* One line to stderr, unless that would wait. */
+void cow_prim_say(const char *line, size_t length);
 
 /* Minor and major faults of the process, all threads. */
 uint64_t cow_prim_faults(void);

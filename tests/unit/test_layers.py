@@ -36,6 +36,7 @@ STAGES = {
     "watch",
     "board",
     "leave",
+    "writers",
 }
 # Where one stage has two files.
 PARTS = {
@@ -45,6 +46,7 @@ PARTS = {
     "warmup": {"warmup_asgi"},
     "closing": {"executors"},
     "mending": {"executors"},
+    "leave": {"writers"},
 }
 COMPOSE = {"hosts", "cli", "bench"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))

@@ -1,0 +1,206 @@
+"""Writers: what this process has written to buffers that no file has seen yet.
+
+Takes nothing: it looks for open writers among the objects that the collector lists.
+In the master, `remember` and `flush_shared`; in a process that leaves by os._exit,
+`flush`, which may block for ever: the caller bounds it. Works in every interpreter of
+the process; must not import the native core.
+"""
+
+from __future__ import annotations
+
+import _io
+import contextlib
+import fcntl
+import gc
+import os
+import select
+import stat
+import struct
+import sys
+import termios
+import weakref
+from typing import Any
+
+# How a writer is made to write: `FLUSH`, or as finalization does: `FINISH`. Below both
+# are `RAW` ones, which by contract buffer nothing, but may do something when closed.
+FLUSH, FINISH, RAW = "flush", "finish", "raw"
+_FLUSHED = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
+# They hold nothing that a flush would write.
+_PLAIN = (
+    *(_io.FileIO, _io.BytesIO, _io.StringIO),
+    *(_io.BufferedReader, _io.BufferedRWPair),
+)
+# What else writes, or removes its file, when it is finalized: the method that does it.
+_FINISHED_BY = {
+    ("zipfile", "ZipFile"): "close",  # its directory
+    ("shelve", "Shelf"): "close",  # its cache
+    ("dbm.dumb", "_Database"): "close",  # its index
+    ("_gdbm", "gdbm"): "close",
+    ("_dbm", "dbm"): "close",
+    ("tempfile", "_TemporaryFileCloser"): "__del__",
+}
+
+_inherited: list[weakref.ref[Any]] = []
+
+
+def _known(kind: type) -> str | None:
+    """The method that finalization would call, of one of the classes above."""
+    for each in kind.__mro__:
+        method = _FINISHED_BY.get((each.__module__, each.__qualname__))
+        if method is not None:
+            return method
+    return None
+
+
+def _kind(kind: type) -> str | None:
+    if issubclass(kind, _FLUSHED):
+        return FLUSH
+    if issubclass(kind, _io._IOBase):  # gzip, bz2, lzma, an upload of a library's
+        if issubclass(kind, _PLAIN):
+            return None
+        return RAW if issubclass(kind, _io._RawIOBase) else FINISH
+    return FINISH if _known(kind) else None
+
+
+def _found(objects: list[Any]) -> list[tuple[str, Any]]:
+    """The writers among `objects`, by type alone: a proxy would run other code."""
+    # By id: a metaclass may have made its classes unhashable. 150 ms for 400,000.
+    numbers = list(map(id, map(type, objects)))
+    kinds = {
+        number: kind
+        for number, one in dict(zip(numbers, map(type, objects), strict=True)).items()
+        if (kind := _kind(one)) is not None
+    }
+    return [
+        (kinds[number], each)
+        for number, each in zip(numbers, objects, strict=True)
+        if number in kinds
+    ]
+
+
+def remember() -> None:
+    """In the master, right before the freeze: what is open now is listed no more."""
+    _inherited.clear()
+    for _kind_of_it, each in _found(gc.get_objects()):
+        with contextlib.suppress(TypeError):  # dbm's know no weak references
+            _inherited.append(weakref.ref(each))
+
+
+def _remembered() -> list[tuple[str, Any]]:
+    return _found([each for each in (one() for one in _inherited) if each is not None])
+
+
+def _descriptor(writer: Any) -> int:
+    """The open file below; -1 if there is none, or it is closed."""
+    try:
+        return int(writer.fileno())
+    except BaseException:  # noqa: BLE001 - it may be anyone's code
+        return -1
+
+
+def _waits(descriptor: int) -> bool:
+    """Whether a write there may wait for somebody who reads."""
+    try:
+        mode = os.fstat(descriptor).st_mode
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
+    except OSError:
+        return False
+
+
+def _takes_at_once(descriptor: int) -> bool:
+    """Whether a buffer can be written there without any wait.
+
+    A pipe must be empty: one that takes a byte need not take 8 KiB.
+    """
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode):
+            return True
+        poll = select.poll()
+        poll.register(descriptor, select.POLLOUT)
+        if [event for _, event in poll.poll(0)] != [select.POLLOUT]:
+            return False
+        if stat.S_ISCHR(mode):
+            return True
+        if stat.S_ISFIFO(mode):
+            unread = fcntl.ioctl(descriptor, termios.FIONREAD, struct.pack("i", 0))
+            return struct.unpack("i", unread) == (0,)
+    except OSError:
+        pass
+    return False
+
+
+def _quietly(writer: Any, method: str) -> None:
+    """What one writer raises (a full disk, a closed file) is not the others' matter."""
+    with contextlib.suppress(BaseException):
+        getattr(writer, method)()
+
+
+def flush_shared() -> None:
+    """In the master, before a fork: else each worker would write its copy at its end.
+
+    Only where nothing can wait: it would stop the server. A pipe that is not read, and
+    what C's stdio holds, is written by every process as it would be without us.
+    """
+    with contextlib.suppress(Exception):
+        for _kind_of_it, writer in _outermost_first(
+            _remembered() + _found(gc.get_objects())
+        ):
+            if _takes_at_once(_descriptor(writer)):
+                _quietly(writer, "flush")
+
+
+def _outermost_first(writers: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """So ordered that a writer comes before those that it writes to."""
+    left = [each for each in writers if each[0] != RAW]
+    ordered: list[tuple[str, Any]] = []
+    while left:
+        held = {id(inner) for _, outer in left for inner in _held_by(outer)}
+        outer = [each for each in left if id(each[1]) not in held] or left
+        ordered += outer
+        done = {id(each) for _, each in outer}
+        left = [each for each in left if id(each[1]) not in done]
+    return ordered + [each for each in writers if each[0] == RAW]
+
+
+def _held_by(writer: Any) -> list[Any]:
+    """What it refers to, by its attributes too."""
+    direct = [each for each in gc.get_referents(writer) if each is not writer]
+    return direct + [
+        each for one in direct if type(one) is dict for each in one.values()
+    ]
+
+
+def _finish(writer: Any) -> None:
+    """What finalization would do: nothing to what reads."""
+    method = _known(type(writer))
+    if method is not None:
+        _quietly(writer, method)
+        return
+    with contextlib.suppress(BaseException):
+        if not writer.closed and writer.writable():
+            writer.close()
+
+
+def flush(*, waiting: bool) -> None:
+    """Write what is buffered: to files, or to what may have us wait.
+
+    Compressed files, archives and whatever else is an `io` object of Python's are
+    closed, if they were opened in this process: a second worker's end in a file that
+    all of them inherited would damage it.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if _waits(_descriptor(stream)) is waiting:
+            _quietly(stream, "flush")
+    with contextlib.suppress(Exception):
+        for kind, writer in _outermost_first(_found(gc.get_objects())):
+            if _waits(_descriptor(writer)) is not waiting:
+                continue
+            if kind == FLUSH:
+                _quietly(writer, "flush")
+            else:
+                _finish(writer)
+    with contextlib.suppress(Exception):
+        for _kind_of_it, writer in _outermost_first(_remembered()):
+            if _waits(_descriptor(writer)) is waiting:
+                _quietly(writer, "flush")

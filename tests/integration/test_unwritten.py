@@ -1,0 +1,180 @@
+"""What a worker wrote and did not close is in the files when it has left."""
+
+from __future__ import annotations
+
+import dbm.dumb
+import gzip
+import os
+import shelve
+import signal
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import QUICK, Servers, ready
+from harness.processes import alive, wait_until
+from harness.server import Server
+
+HOSTS = ["sync", "threaded", "asgi", "uwsgi", "uwsgi-threaded"]
+KINDS = ["text", "binary", "random", "stdio", "gz", "over", "zip", "member", "shelf"]
+
+
+def written(name: Path) -> dict[str, str]:
+    """What came out of each kind of buffer of one worker."""
+
+    def zipped(member: str) -> str:
+        return zipfile.ZipFile(f"{name}.zip").read(member).decode()
+
+    def shelved() -> str:
+        with shelve.Shelf(dbm.dumb.open(f"{name}.shelf")) as shelf:
+            return str(shelf["lines"][0])
+
+    def plain(kind: str) -> str:
+        return Path(f"{name}.{kind}").read_text()
+
+    ways = {kind: lambda kind=kind: plain(kind) for kind in KINDS[:4]}
+    ways["gz"] = lambda: gzip.open(f"{name}.gz", "rt").read()
+    ways["over"] = lambda: gzip.open(f"{name}.over", "rt").read()
+    ways["zip"] = lambda: zipped("line")
+    ways["member"] = lambda: zipped("member")
+    ways["shelf"] = shelved
+    found = {}
+    for kind, way in ways.items():
+        try:
+            found[kind] = way()
+        except (OSError, EOFError, KeyError, IndexError, zipfile.BadZipFile) as error:
+            found[kind] = repr(error)
+    return found
+
+
+ALL = dict.fromkeys(KINDS, "line\n")
+
+
+def gone(pid: int) -> None:
+    wait_until(lambda: not alive(pid), 20, "worker to be gone")
+
+
+def _recycle(server: Server, pid: int) -> None:
+    os.kill(pid, signal.SIGTERM)
+
+
+def _reload(server: Server, pid: int) -> None:
+    server.signal(signal.SIGHUP)
+
+
+def _stop(server: Server, pid: int) -> None:
+    server.signal(signal.SIGTERM)
+
+
+WAYS = {"told": _recycle, "reload": _reload, "stop": _stop}
+# Every way on the first of each host; one on the others, which end alike.
+CASES = [(host, way) for host in ("sync", "uwsgi") for way in WAYS]
+CASES += [("threaded", "told"), ("asgi", "stop"), ("uwsgi-threaded", "told")]
+
+
+@pytest.mark.parametrize(("host", "way"), CASES)
+def test_what_a_worker_wrote_and_did_not_close_is_not_lost(
+    servers: Servers, host: str, way: str, tmp_path: Path
+) -> None:
+    environ = {"UNWRITTEN": str(tmp_path)}
+    server = servers.on(host, QUICK, workers=1, environ=environ, app="unwritten")
+    pid = int(ready(server).get("/write")[1])
+    WAYS[way](server, pid)
+    gone(pid)
+    assert written(tmp_path / str(pid)) == ALL
+    assert f"worker {pid}\n" in (tmp_path / "preloaded").read_text()
+    # As finalization does: its own temporary file goes, not the one of all workers.
+    assert not list(tmp_path.glob("young-*"))
+    if way != "stop":
+        assert list(tmp_path.glob("preloaded-*"))
+        ready(server)
+
+
+@pytest.mark.parametrize("host", ["gunicorn", "uwsgi"])
+def test_the_control_without_us_writes_as_much(
+    servers: Servers, host: str, tmp_path: Path
+) -> None:
+    environ = {"UNWRITTEN": str(tmp_path)}
+    if host == "gunicorn":
+        server = servers.gunicorn("--preload", app="unwritten", environ=environ)
+    else:
+        ini = {"processes": "1"}
+        server = servers.uwsgi(ini, app="unwritten", environ=environ, plugin=False)
+    pid = int(server.wait_serving().get("/write")[1])
+    # uWSGI's worker does not finalize when it is told to stop and was just busy.
+    server.signal(signal.SIGHUP)
+    gone(pid)
+    found = written(tmp_path / str(pid))
+    del found["over"]  # the collector ends the file below before what writes to it
+    assert found == dict.fromkeys(found, "line\n")
+    server.wait_serving()
+    server.signal(signal.SIGTERM)
+    server.wait_exit()
+    # What the master had buffered is written by each process.
+    assert (tmp_path / "preloaded").read_text().count("master") >= 2
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_what_the_master_had_buffered_is_written_once(
+    servers: Servers, host: str, tmp_path: Path
+) -> None:
+    environ = {"UNWRITTEN": str(tmp_path)}
+    server = servers.on(host, QUICK, workers=2, environ=environ, app="unwritten")
+    ready(server, 2)
+    assert (tmp_path / "preloaded").read_text() == "master\n"
+    server.signal(signal.SIGTERM)
+    server.wait_exit()
+    assert (tmp_path / "preloaded").read_text() == "master\n"
+
+
+def test_each_interpreter_of_uwsgi_writes_its_own(
+    servers: Servers, tmp_path: Path
+) -> None:
+    ini = {
+        "processes": "1",
+        "mount": ["/one=unwritten:application", "/two=unwritten:application"],
+        "manage-script-name": "true",
+    }
+    environ = {"UNWRITTEN": str(tmp_path)}
+    server = servers.uwsgi(ini, app=None, environ=environ).wait_serving("/one/")
+    pid = int(server.get("/one/write?tag=one")[1])
+    assert int(server.get("/two/write?tag=two")[1]) == pid
+    server.signal(signal.SIGTERM)
+    server.wait_exit()
+    for tag in ("one", "two"):
+        assert written(tmp_path / f"{pid}{tag}") == ALL
+
+
+@pytest.mark.parametrize(("host", "what"), [("sync", "stdio-lock"), ("uwsgi", "lock")])
+def test_a_file_that_nobody_reads_does_not_hold_the_exit_up(
+    servers: Servers, host: str, what: str, tmp_path: Path
+) -> None:
+    """For ever, it would; and what goes to files is written before."""
+    environ = {"UNWRITTEN": str(tmp_path)}
+    server = servers.on(host, QUICK, workers=1, environ=environ, app="unwritten")
+    pid = int(ready(server).get(f"/stall?what={what}")[1])
+    began = time.monotonic()
+    os.kill(pid, signal.SIGTERM)
+    gone(pid)
+    assert time.monotonic() - began > 4, "nothing was in the way"
+    assert written(tmp_path / str(pid)) == ALL
+    server.wait_log(f"cow: pid={pid} left with unwritten buffers")
+    wait_until(lambda: server.workers() not in ([], [pid]), 20, "the next worker")
+    assert "SIGKILL" not in server.log
+    assert server.get("/")[0] == 200
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize("path", ["/full", "/stall?what=nonblocking"])
+def test_what_cannot_be_written_keeps_nothing_else_from_being_written(
+    servers: Servers, host: str, path: str, tmp_path: Path
+) -> None:
+    """A full disk, a closed descriptor, a close() that raises, a full pipe."""
+    environ = {"UNWRITTEN": str(tmp_path)}
+    server = servers.on(host, QUICK, workers=1, environ=environ, app="unwritten")
+    pid = int(ready(server).get(path)[1])
+    os.kill(pid, signal.SIGTERM)
+    gone(pid)
+    assert written(tmp_path / str(pid)) == ALL
+    assert "left with" not in server.log
