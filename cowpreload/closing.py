@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from cowpreload import executors
+from cowpreload import executors, loops
 
 
 def _django_is_configured() -> bool:
@@ -51,6 +51,7 @@ _CLOSINGS: dict[str, Callable[[], None]] = {
     "Django's connections": _close_connections,
     "Django's caches": _close_caches,
     "executors": _rest_executors,
+    "asyncio's locks and queues": loops.unbind,
 }
 
 

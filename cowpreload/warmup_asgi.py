@@ -17,6 +17,7 @@ from urllib.parse import unquote_to_bytes
 
 from cowpreload.deadline import Deadline, named
 from cowpreload.errors import WarmupError
+from cowpreload.loops import settle
 from cowpreload.settings import Settings
 
 Scope = MutableMapping[str, Any]
@@ -189,6 +190,7 @@ async def _run(
                 statuses.append((path, status))
     # asyncio waits for tasks and threads that a page left behind.
     end.enter_context(bounds.ending())
+    await settle()
     return statuses
 
 

@@ -28,6 +28,7 @@ STAGES = {
     "callbacks",
     "closing",
     "executors",
+    "loops",
     "mending",
     "audit",
     "freezing",
@@ -44,7 +45,8 @@ PARTS = {
     "immortal": {"freezing", "mending"},
     "freezing": {"holders"},
     "warmup": {"warmup_asgi"},
-    "closing": {"executors"},
+    "warmup_asgi": {"loops"},
+    "closing": {"executors", "loops"},
     "mending": {"executors"},
     "leave": {"writers"},
 }
