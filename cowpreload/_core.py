@@ -48,7 +48,9 @@ def _ms(seconds: float) -> int:
 
 
 def _reading(raw: Any) -> Reading:
-    return Reading(raw.private_bytes, raw.shared_bytes, raw.pss, raw.rss)
+    return Reading(
+        raw.private_bytes, raw.shared_bytes, raw.pss, raw.rss, raw.evictable_bytes
+    )
 
 
 def parse_reading(text: bytes) -> Reading:
@@ -58,11 +60,11 @@ def parse_reading(text: bytes) -> Reading:
     return _reading(raw)
 
 
-def parse_statm(text: bytes, page_size: int) -> int:
-    """Give the resident bytes that statm's text names."""
-    resident = ffi.new("uint64_t *")
-    check(lib.cow_statm_parse(text, len(text), page_size, resident))
-    return int(resident[0])
+def parse_statm(text: bytes, page_size: int) -> tuple[int, int]:
+    """Give the bytes that statm's text names: resident, and of these of files."""
+    resident, files = ffi.new("uint64_t *"), ffi.new("uint64_t *")
+    check(lib.cow_statm_parse(text, len(text), page_size, resident, files))
+    return int(resident[0]), int(files[0])
 
 
 def take_reading(pid: int = 0) -> Reading:
@@ -78,7 +80,7 @@ def heap_size() -> int:
         reading = take_reading()
     except NativeError:
         return 0
-    return reading.private + reading.shared
+    return reading.private + reading.evictable + reading.shared
 
 
 def limits_struct(limits: Limits) -> Any:
@@ -133,13 +135,31 @@ def spared(limits: Limits, history: History) -> float:
     )
 
 
-def private_bound(
-    last: int, faults: int, resident_then: int, resident_now: int, page_size: int
-) -> int:
-    """The most that private memory can be now, in bytes. Pure."""
-    return int(
-        lib.cow_private_bound(last, faults, resident_then, resident_now, page_size)
-    )
+class Look:
+    """The bound on this process's private memory that a watching thread goes by."""
+
+    def __init__(self) -> None:
+        self._raw = ffi.new("struct cow_look *")
+
+    def read(self) -> Reading:
+        """Take the reading that `bound` counts from."""
+        reading = ffi.new("struct cow_reading *")
+        check(lib.cow_look_read(self._raw, reading))
+        return _reading(reading)
+
+    def bound(self) -> int:
+        """The most that private memory can be now; 2**64 - 1 where nothing tells."""
+        return int(lib.cow_look_bound(self._raw))
+
+    def close(self) -> None:
+        """Give back the pages that tell of children."""
+        lib.cow_look_end(self._raw)
+
+
+def nap(limits: Limits, history: History, private: int, speed: int) -> float:
+    """Seconds for which the hard limit can be left alone. Pure."""
+    raw = limits_struct(limits), _history_struct(history)
+    return float(lib.cow_nap_ms(*raw, private, speed) / 1000)
 
 
 def reading_due(limits: Limits, history: History, bound: int, now: float) -> bool:
@@ -215,6 +235,7 @@ def slot_view(board: Any, slot: int) -> SlotView:
         pid=life.pid,
         requests=life.requests,
         private=memory.private_bytes,
+        evictable=memory.evictable_bytes,
         shared=memory.shared_bytes,
         pss=memory.pss,
         rss=memory.rss,

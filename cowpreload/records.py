@@ -13,12 +13,18 @@ from cowpreload.units import MIB
 
 @dataclass(frozen=True)
 class Reading:
-    """One sample of a process's memory; what the kernel counts, in bytes."""
+    """One sample of a process's memory; what the kernel counts, in bytes.
+
+    Attributes:
+        private: dirty, and the share of what is swapped out: what limits judge.
+        evictable: private, but clean: the system takes it when it needs memory.
+    """
 
     private: int
     shared: int
     pss: int
     rss: int
+    evictable: int = 0
 
 
 class Action(Enum):
@@ -83,6 +89,7 @@ class SlotView:
     pid: int
     requests: int
     private: int
+    evictable: int
     shared: int
     pss: int
     rss: int

@@ -119,6 +119,7 @@ class Watch:
             return self._board.view(self.slot)
         memory = self._row.memory
         memory.private_bytes, memory.shared_bytes = reading.private, reading.shared
+        memory.evictable_bytes = reading.evictable
         memory.pss, memory.rss = reading.pss, reading.rss
         memory.read_at_ms = lib.cow_now_ms()
         return self._board.view(self.slot)
@@ -144,9 +145,9 @@ def worker() -> SlotView | None:
     """Give the worker that this process is, with a reading taken now.
 
     Returns:
-        slot, generation, pid, requests, and private, shared, pss and rss in bytes;
-        about 20 ms a GiB. None in the master, in a child of a worker and outside a
-        server of ours, and in a sub-interpreter of uWSGI's.
+        slot, generation, pid, requests, and private, evictable, shared, pss and rss
+        in bytes; about 20 ms a GiB. None in the master, in a child of a worker and
+        outside a server of ours, and in a sub-interpreter of uWSGI's.
     """
     if _watch is None or os.getpid() != _watch._pid:
         return None

@@ -80,9 +80,8 @@ def look(server: Server) -> Memory:
         with contextlib.suppress(NativeError, OSError):  # it may leave meanwhile
             reading = _core.take_reading(pid)
             faults = stat(pid).faults
-            workers.append(
-                Worker(pid, reading.private, reading.shared, reading.pss, faults)
-            )
+            private = reading.private + reading.evictable  # whoever can take it
+            workers.append(Worker(pid, private, reading.shared, reading.pss, faults))
     master = _core.take_reading(server.pid).pss
     return Memory(tuple(workers), master + sum(each.pss for each in workers))
 

@@ -22,6 +22,8 @@ CPYTHON = sys.implementation.name == "cpython"
 SOURCES = (
     "prim.c",
     "reading.c",
+    "traffic.c",
+    "look.c",
     "verdict.c",
     "board.c",
     "watch.c",
@@ -36,6 +38,7 @@ SOURCES = (
 HEADERS = (
     "cow.h",
     "prim.h",
+    "look.h",
     "still.h",
     "words.h",
     "immortal.h",
@@ -94,7 +97,7 @@ def extension(
 
 
 core = extension(
-    "_cow", "cow.cdef", SOURCES, ("cow.h", "immortal.h", "still.h", "words.h")
+    "_cow", "cow.cdef", SOURCES, ("cow.h", "look.h", "immortal.h", "still.h", "words.h")
 )
 # setuptools goes on when an optional extension does not compile.
 offsets = extension(

@@ -8,9 +8,10 @@
  *
  * Sizes are bytes, times are milliseconds of CLOCK_MONOTONIC (one clock for all
  * processes of a machine). A limit of 0 is a limit that is not set.
- * Files: prim.c has the system calls, reading.c parses /proc, verdict.c is the policy,
- * board.c the shared memory, watch.c the thread that joins them. Apart are what knows
- * Python's objects (immortal.h, offsets.h) and what a report needs (still.h, words.h).
+ * Files: prim.c has the system calls, reading.c and traffic.c parse /proc, verdict.c is
+ * the policy, board.c the shared memory, look.c what memory can be between two
+ * readings, watch.c the thread that joins them. Apart are what knows Python's objects
+ * (immortal.h, offsets.h) and what a report needs (still.h, words.h).
  */
 #ifndef COW_H
 #define COW_H
@@ -41,8 +42,12 @@ const char *cow_strerror(int code);
 enum cow_source { COW_SOURCE_NONE = 0, COW_SOURCE_ROLLUP = 1, COW_SOURCE_SMAPS = 2 };
 
 struct cow_reading {
-    uint64_t private_bytes; /* Private_Clean + Private_Dirty + Swap */
-    uint64_t shared_bytes;  /* Shared_Clean + Shared_Dirty */
+    uint64_t private_bytes; /* Private_Dirty + SwapPss: what limits judge */
+    /* Private_Clean: unchanged pages of files, and memory given back by MADV_FREE,
+     * which the system takes when it needs them. */
+    uint64_t evictable_bytes;
+    uint64_t silent_bytes; /* of these, what becomes private without a fault */
+    uint64_t shared_bytes; /* Shared_Clean + Shared_Dirty */
     uint64_t pss;
     uint64_t rss;
     uint64_t at_ms;  /* when it was taken */
@@ -54,16 +59,38 @@ struct cow_reading {
  * Gives COW_EPARSE if it never shows Private_Dirty. Pure. */
 int cow_reading_parse(const char *text, size_t size, struct cow_reading *out);
 
-/* Resident bytes from the text of statm. Pure. */
-int cow_statm_parse(const char *text, size_t size, uint64_t page_size,
-                    uint64_t *resident);
-
 /* Read process `pid` (0: this one): smaps_rollup, else smaps.
  * About 20 ms for each GiB of 4 KiB pages. */
 int cow_reading_take(pid_t pid, struct cow_reading *out);
 
-/* Resident bytes of this process, 0.01 ms whatever its size. */
-int cow_resident(uint64_t *resident);
+/* ---- traffic: what is cheap to know between two readings ---------------- */
+
+struct cow_traffic {
+    uint64_t faults;   /* of this process, all threads, since it began */
+    uint64_t resident; /* bytes */
+    uint64_t files;    /* of these, of files and of shared memory */
+    /* Huge pages that the system gave, to any process, since it began: to a fault,
+     * and in the place of small ones, to which no fault belongs. */
+    uint64_t huge_faults;
+    uint64_t huge_collapses;
+};
+
+/* What one fault can bring, bytes. */
+struct cow_pages {
+    uint64_t page;
+    uint64_t most; /* with multi-size huge pages; as `page` where there are none */
+    uint64_t huge; /* 0 where there are none */
+};
+
+/* Resident bytes, and those of files and shared memory, from the text of statm. Pure.
+ */
+int cow_statm_parse(const char *text, size_t size, uint64_t page_size,
+                    uint64_t *resident, uint64_t *files);
+
+/* The same of this process, 0.01 ms whatever its size. */
+int cow_resident(uint64_t *resident, uint64_t *files);
+int cow_traffic_take(struct cow_traffic *out); /* 0.03 ms */
+void cow_pages_take(struct cow_pages *out);    /* 0.05 ms */
 
 /* ---- verdict: keep, recycle, kill -------------------------------------- */
 
@@ -116,12 +143,16 @@ int cow_exceeds(const struct cow_limits *limits, uint64_t ready_private);
 uint64_t cow_spared_ms(const struct cow_limits *limits,
                        const struct cow_history *history);
 
-/* The most that private memory can be now, from what is cheap to know: each
- * copied page was one fault, each page that came without one is in the resident
- * set. Pure. */
-uint64_t cow_private_bound(uint64_t last_private, uint64_t faults,
-                           uint64_t resident_then, uint64_t resident_now,
-                           uint64_t page_size);
+/* The most that private memory can be now, from the last reading and the traffic since
+ * then. A page becomes private by a fault, which brings a page, or a huge page if the
+ * system gave one to anybody; by a collapse into a huge page; silently, where it was
+ * given back by MADV_FREE, or clean shared memory; or with pages of files that were
+ * mapped since they were least (`least_files`). The resident set is no help: what it
+ * gives back of shared pages pays for private ones that come. Pure. */
+uint64_t cow_private_bound(const struct cow_reading *last,
+                           const struct cow_pages *pages,
+                           const struct cow_traffic *then,
+                           const struct cow_traffic *now, uint64_t least_files);
 
 /* Whether that bound calls for a reading: a limit can have been passed, or
  * strikes are being counted. Not while a worker that has its strikes is spared: eight
@@ -130,6 +161,12 @@ int cow_reading_due(const struct cow_limits *limits, const struct cow_history *h
                     uint64_t bound, uint64_t now_ms);
 int cow_hard_due(const struct cow_limits *limits, const struct cow_history *history,
                  uint64_t bound);
+
+/* How long the hard limit can be left alone: a part of the interval if memory could
+ * pass it meanwhile, at `speed` bytes a millisecond or as fast as machines are. Pure.
+ */
+uint64_t cow_nap_ms(const struct cow_limits *limits, const struct cow_history *history,
+                    uint64_t private_bytes, uint64_t speed);
 
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
@@ -169,13 +206,14 @@ struct cow_judged {
 /* The last reading, for whoever looks at the board. No verdict is made from it. */
 struct cow_memory {
     uint64_t private_bytes;
+    uint64_t evictable_bytes;
     uint64_t shared_bytes;
     uint64_t pss;
     uint64_t rss;
     uint64_t read_at_ms; /* when private, shared and pss were read */
     uint64_t seen_at_ms; /* when the watching thread last looked */
     uint32_t source;     /* enum cow_source */
-    uint32_t reserved;
+    uint32_t reserved;   /* one line, full */
 };
 
 /* The handshake for a still copy: a report and the watching thread take turns at

@@ -100,6 +100,34 @@ int cow_prim_unmap(void *address, size_t size) {
     return munmap(address, size) ? errno : 0;
 }
 
+int cow_prim_page(void **page) {
+    size_t size = (size_t)cow_prim_page_size();
+    *page =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (*page == MAP_FAILED) return errno;
+    /* Nor merged with a neighbour's pages into a huge one. */
+    (void)madvise(*page, size, MADV_NOHUGEPAGE);
+    *(volatile char *)*page = 1;
+    return 0;
+}
+
+void cow_prim_page_free(void *page) { (void)munmap(page, cow_prim_page_size()); }
+
+/* Bits of /proc/self/pagemap. */
+#define PRESENT ((uint64_t)1 << 63)
+#define EXCLUSIVE ((uint64_t)1 << 56)
+
+int cow_prim_page_shared(void *page) {
+    int fd;
+    uint64_t entry = 0;
+    if (cow_prim_open("/proc/self/pagemap", &fd)) return 0;
+    (void)*(volatile char *)page; /* back from swap */
+    off_t at = (off_t)((uintptr_t)page / cow_prim_page_size() * sizeof entry);
+    ssize_t got = pread(fd, &entry, sizeof entry, at);
+    cow_prim_close(fd);
+    return got == (ssize_t)sizeof entry && entry & PRESENT && !(entry & EXCLUSIVE);
+}
+
 int cow_prim_alive(pid_t pid) { return kill(pid, 0) == 0 || errno != ESRCH; }
 
 int cow_prim_signal_main(int signal) {

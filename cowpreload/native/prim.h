@@ -30,6 +30,12 @@ int cow_prim_alive(pid_t pid);
 /* A signal for the main thread, not for whichever thread takes it first. */
 int cow_prim_signal_main(int signal);
 void cow_prim_kill_self(void);
+/* A page of memory that nothing else is near, and whether another process, a forked
+ * child, has it too (0 where that cannot be known). */
+int cow_prim_page(void **page);
+int cow_prim_page_shared(void *page);
+void cow_prim_page_free(void *page);
+
 /* What a thread of ours gets: 64 KiB of its own on top of what the system's library
  * wants. First asked before the fork: it takes the loader's lock. */
 size_t cow_prim_stack_size(void);

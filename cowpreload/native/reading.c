@@ -1,7 +1,7 @@
 /*
  * Readings: from the kernel's text to numbers. No policy, no state.
  */
-#include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,79 +11,94 @@
 /* smaps_rollup is about 900 bytes; a line of smaps ends long before this. */
 #define TEXT_SIZE 4096
 
-static const char *const NAMES[] = {
-    "Private_Clean:", "Private_Dirty:", "Swap:", "Shared_Clean:",
-    "Shared_Dirty:",  "Pss:",           "Rss:",
+/* What the lines add up to; a field of smaps_rollup has one line, of smaps many. */
+struct sums {
+    uint64_t clean, dirty, shared, pss, pss_shmem, rss, lazy, swap, swap_pss;
+    uint32_t has_dirty, has_swap_pss;
 };
 
-/* Add one line's figure to the field it belongs to; 1 if it was Private_Dirty. */
-static int add_line(const char *line, size_t size, struct cow_reading *out) {
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
-        size_t length = strlen(NAMES[i]);
-        if (size <= length || memcmp(line, NAMES[i], length) != 0) continue;
+static const struct {
+    const char *name;
+    size_t field;
+} LINES[] = {
+    {"Private_Clean:", offsetof(struct sums, clean)},
+    {"Private_Dirty:", offsetof(struct sums, dirty)},
+    {"Shared_Clean:", offsetof(struct sums, shared)},
+    {"Shared_Dirty:", offsetof(struct sums, shared)},
+    {"Pss:", offsetof(struct sums, pss)},
+    {"Pss_Shmem:", offsetof(struct sums, pss_shmem)},
+    {"Rss:", offsetof(struct sums, rss)},
+    {"LazyFree:", offsetof(struct sums, lazy)},
+    {"Swap:", offsetof(struct sums, swap)},
+    {"SwapPss:", offsetof(struct sums, swap_pss)},
+};
+
+static void add_line(const char *line, size_t size, struct sums *sums) {
+    for (size_t i = 0; i < sizeof LINES / sizeof *LINES; i++) {
+        size_t length = strlen(LINES[i].name);
+        if (size <= length || memcmp(line, LINES[i].name, length) != 0) continue;
         uint64_t kib = 0;
         for (size_t at = length; at < size; at++)
             if (line[at] >= '0' && line[at] <= '9')
                 kib = kib * 10 + (uint64_t)(line[at] - '0');
-        uint64_t *field = i <= 2   ? &out->private_bytes
-                          : i <= 4 ? &out->shared_bytes
-                          : i == 5 ? &out->pss
-                                   : &out->rss;
-        *field += kib * 1024;
-        return i == 1;
+        *(uint64_t *)((char *)sums + LINES[i].field) += kib * 1024;
+        sums->has_dirty |= LINES[i].field == offsetof(struct sums, dirty);
+        sums->has_swap_pss |= LINES[i].field == offsetof(struct sums, swap_pss);
+        return;
     }
-    return 0;
 }
 
-/* Add all whole lines of `text`; *used is where the first partial one begins. */
-static int add_lines(const char *text, size_t size, size_t *used,
-                     struct cow_reading *out) {
-    int found = 0;
-    *used = 0;
-    while (*used < size) {
-        const char *end = memchr(text + *used, '\n', size - *used);
+/* Add all whole lines of `text`; gives where the first partial one begins. */
+static size_t add_lines(const char *text, size_t size, struct sums *sums) {
+    size_t used = 0;
+    while (used < size) {
+        const char *end = memchr(text + used, '\n', size - used);
         if (!end) break;
-        size_t length = (size_t)(end - text) - *used;
-        found |= add_line(text + *used, length, out);
-        *used += length + 1;
+        size_t length = (size_t)(end - text) - used;
+        add_line(text + used, length, sums);
+        used += length + 1;
     }
-    return found;
+    return used;
+}
+
+static int conclude(const struct sums *sums, struct cow_reading *out) {
+    if (!sums->has_dirty) return COW_EPARSE;
+    /* Swap counts a swapped page that others share in full, in each of them; SwapPss
+     * (from Linux 4.3 on) only its share. */
+    out->private_bytes =
+        sums->dirty + (sums->has_swap_pss ? sums->swap_pss : sums->swap);
+    out->evictable_bytes = sums->clean;
+    uint64_t silent = sums->lazy + sums->pss_shmem;
+    out->silent_bytes = silent < sums->clean ? silent : sums->clean;
+    out->shared_bytes = sums->shared;
+    out->pss = sums->pss;
+    out->rss = sums->rss;
+    return COW_OK;
 }
 
 int cow_reading_parse(const char *text, size_t size, struct cow_reading *out) {
-    size_t used;
+    struct sums sums = {0};
+    size_t used = add_lines(text, size, &sums);
     memset(out, 0, sizeof *out);
-    int found = add_lines(text, size, &used, out);
-    if (used < size) found |= add_line(text + used, size - used, out);
-    return found ? COW_OK : COW_EPARSE;
-}
-
-int cow_statm_parse(const char *text, size_t size, uint64_t page_size,
-                    uint64_t *resident) {
-    size_t at = 0;
-    while (at < size && text[at] != ' ') at++;
-    if (++at >= size || text[at] < '0' || text[at] > '9') return COW_EPARSE;
-    uint64_t pages = 0;
-    for (; at < size && text[at] >= '0' && text[at] <= '9'; at++)
-        pages = pages * 10 + (uint64_t)(text[at] - '0');
-    *resident = pages * page_size;
-    return COW_OK;
+    if (used < size) add_line(text + used, size - used, &sums);
+    return conclude(&sums, out);
 }
 
 /* smaps has a block a mapping, far more than a buffer: sum it piece by piece. */
 static int take_streamed(const char *path, struct cow_reading *out) {
     char text[TEXT_SIZE];
-    size_t kept = 0, got, used;
-    int fd, found = 0;
+    size_t kept = 0, got;
+    struct sums sums = {0};
+    int fd;
     memset(out, 0, sizeof *out);
     if (cow_prim_open(path, &fd)) return COW_EUNREADABLE;
     for (;;) {
         int error = cow_prim_read(fd, text + kept, sizeof text - kept, &got);
         if (error || got == 0) {
             cow_prim_close(fd);
-            return error ? COW_EUNREADABLE : found ? COW_OK : COW_EPARSE;
+            return error ? COW_EUNREADABLE : conclude(&sums, out);
         }
-        found |= add_lines(text, kept + got, &used, out);
+        size_t used = add_lines(text, kept + got, &sums);
         kept = kept + got - used;
         if (kept == sizeof text) kept = 0; /* a line too long to be a figure */
         memmove(text, text + used, kept);
@@ -114,14 +129,6 @@ int cow_reading_take(pid_t pid, struct cow_reading *out) {
     }
     out->at_ms = cow_now_ms();
     return COW_OK;
-}
-
-int cow_resident(uint64_t *resident) {
-    char text[128];
-    size_t length;
-    if (cow_prim_slurp("/proc/self/statm", text, sizeof text, &length))
-        return COW_EUNREADABLE;
-    return cow_statm_parse(text, length, cow_prim_page_size(), resident);
 }
 
 const char *cow_strerror(int code) {

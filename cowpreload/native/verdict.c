@@ -72,11 +72,20 @@ void cow_judge(const struct cow_limits *limits, const struct cow_history *histor
     out->early = early ? history->early + 1 : 0;
 }
 
-uint64_t cow_private_bound(uint64_t last_private, uint64_t faults,
-                           uint64_t resident_then, uint64_t resident_now,
-                           uint64_t page_size) {
-    uint64_t grown = resident_now > resident_then ? resident_now - resident_then : 0;
-    return last_private + faults * page_size + grown;
+static uint64_t risen(uint64_t then, uint64_t now) {
+    return now > then ? now - then : 0;
+}
+
+uint64_t cow_private_bound(const struct cow_reading *last,
+                           const struct cow_pages *pages,
+                           const struct cow_traffic *then,
+                           const struct cow_traffic *now, uint64_t least_files) {
+    uint64_t faults = risen(then->faults, now->faults);
+    uint64_t huge = risen(then->huge_faults, now->huge_faults);
+    if (huge > faults) huge = faults;
+    uint64_t collapses = risen(then->huge_collapses, now->huge_collapses);
+    return last->private_bytes + last->silent_bytes + (faults - huge) * pages->most +
+           (huge + collapses) * pages->huge + risen(least_files, now->files);
 }
 
 int cow_hard_due(const struct cow_limits *limits, const struct cow_history *history,
@@ -95,4 +104,23 @@ int cow_reading_due(const struct cow_limits *limits, const struct cow_history *h
     if (history->strikes) return 1;
     if (limits->max_private && bound > limits->max_private) return 1;
     return limits->max_growth && bound > history->ready_private + limits->max_growth;
+}
+
+/* Bytes a millisecond: what the fastest fill with new pages (4 GiB a second). */
+#define FASTEST (4u << 20)
+/* How soon it is looked again at the least. Twenty times a second, eight workers take
+ * 0.1 % of a core; the rest is for memory that is on its way. */
+#define NAP_MS 50u
+#define MOVING_NAP_MS 5u
+#define MOVING (64u << 10) /* bytes a millisecond */
+
+uint64_t cow_nap_ms(const struct cow_limits *limits, const struct cow_history *history,
+                    uint64_t private_bytes, uint64_t speed) {
+    uint64_t hard = limits->max_private_hard, interval = limits->interval_ms;
+    if (!history->ready_at_ms || !hard || history->ready_private > hard)
+        return interval;
+    uint64_t least = speed > MOVING ? MOVING_NAP_MS : NAP_MS;
+    uint64_t nap = risen(private_bytes, hard) / (speed > FASTEST ? speed : FASTEST);
+    if (nap < least) nap = least;
+    return nap < interval ? nap : interval;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cow.h"
+#include "look.h"
 #include "prim.h"
 #include "still.h"
 
@@ -23,6 +24,9 @@
  * workers below 0.5 %), but never more rarely than this. */
 #define FRESH_SHARE 3000u
 #define FRESH_CAP_MS 30000u
+/* One that a peek calls for is no bound's: such readings take at most 1/50 of a core,
+ * of a worker that works just below its hard limit. */
+#define AGAIN_SHARE 50u
 
 static struct {
     struct cow_board *board;
@@ -34,9 +38,7 @@ static struct {
     struct cow_limits limits;
     struct cow_host host;
     /* What cow_watch_ready() hands over, published by `ready`. */
-    struct cow_reading ready_reading;
-    uint64_t ready_faults;
-    uint64_t ready_resident;
+    struct cow_look ready_look;
     uint64_t jitter_ms;
     uint32_t ready;
     uint32_t stop;
@@ -46,16 +48,17 @@ static struct {
 /* What one thread knows between two looks; on its own stack. */
 struct memory {
     struct cow_history history;
-    uint64_t private_bytes; /* of the last reading */
-    uint64_t faults;        /* counted just before it */
-    uint64_t resident;
-    uint64_t fresh_at_ms; /* when the next one is due whatever the limits say */
-    uint32_t taken;       /* there is a last reading */
+    struct cow_look look;
+    uint64_t fresh_at_ms; /* when a reading is due whatever the limits say */
+    uint64_t guess;       /* at the last peek, and when that was */
+    uint64_t peeked_at_ms;
+    uint64_t again_ms; /* no peek calls for a reading before */
 };
 
 static void post_reading(const struct cow_reading *reading) {
     struct cow_slot *slot = watch.slot;
     STORE(slot->memory.private_bytes, reading->private_bytes);
+    STORE(slot->memory.evictable_bytes, reading->evictable_bytes);
     STORE(slot->memory.shared_bytes, reading->shared_bytes);
     STORE(slot->memory.pss, reading->pss);
     STORE(slot->memory.rss, reading->rss);
@@ -65,27 +68,19 @@ static void post_reading(const struct cow_reading *reading) {
 
 static void become_ready(struct memory *memory) {
     struct cow_slot *slot = watch.slot;
+    cow_look_end(&memory->look);
+    memory->look = watch.ready_look;
     memory->history.ready_at_ms = slot->life.ready_at_ms;
-    memory->history.ready_private = watch.ready_reading.private_bytes;
+    memory->history.ready_private = memory->look.reading.private_bytes;
     memory->history.jitter_ms = watch.jitter_ms;
     memory->history.early = slot->judged.early;
-    memory->private_bytes = watch.ready_reading.private_bytes;
-    memory->faults = watch.ready_faults;
-    memory->resident = watch.ready_resident;
-    memory->taken = watch.ready_reading.source != COW_SOURCE_NONE;
 }
 
-/* Take a reading if one is due; 1 if *reading is new. */
-static int look(struct memory *memory, uint64_t now_ms, struct cow_reading *reading) {
-    uint64_t resident, faults = cow_prim_faults();
-    if (cow_resident(&resident) != COW_OK) resident = memory->resident;
-    STORE(watch.slot->memory.rss, resident);
-
-    uint64_t bound =
-        memory->taken
-            ? cow_private_bound(memory->private_bytes, faults - memory->faults,
-                                memory->resident, resident, cow_prim_page_size())
-            : UINT64_MAX;
+/* Take a reading if one is due, or `asked` for; 1 if *reading is new. */
+static int look(struct memory *memory, uint64_t now_ms, int asked,
+                struct cow_reading *reading) {
+    uint64_t bound = cow_look_bound(&memory->look);
+    STORE(watch.slot->memory.rss, memory->look.now.resident);
     if (cow_still_lives()) {
         /* The pages shared with the copy would be missing in a reading, and in every
          * bound after it. The last one and what came since stay a bound; if that
@@ -95,23 +90,33 @@ static int look(struct memory *memory, uint64_t now_ms, struct cow_reading *read
                                  COW_STILL_RELEASED);
         return 0;
     }
-    if (memory->taken && now_ms < memory->fresh_at_ms &&
+    if (!asked && memory->look.taken && now_ms < memory->fresh_at_ms &&
         !cow_reading_due(&watch.limits, &memory->history, bound, now_ms))
         return 0;
 
     uint64_t cost_ns = cow_prim_thread_cpu_ns();
     /* Without one no limit acts, which the master has said at the start. One that
      * fails for want of a descriptor succeeds at a later look. */
-    if (cow_reading_take(0, reading) != COW_OK) return 0;
+    if (cow_look_read(&memory->look, reading) != COW_OK) return 0;
     cost_ns = cow_prim_thread_cpu_ns() - cost_ns;
     uint64_t fresh_ms = cost_ns * FRESH_SHARE / 1000000u;
     memory->fresh_at_ms = now_ms + (fresh_ms < FRESH_CAP_MS ? fresh_ms : FRESH_CAP_MS);
-    memory->private_bytes = reading->private_bytes;
-    memory->faults = faults;
-    memory->resident = resident;
-    memory->taken = 1;
+    memory->again_ms = now_ms + cost_ns * AGAIN_SHARE / 1000000u;
     post_reading(reading);
     return 1;
+}
+
+/* Between two looks: whether memory may be passing the hard limit. *next_ms is when to
+ * ask again. */
+static int peek(struct memory *memory, uint64_t now_ms, uint64_t *next_ms) {
+    uint64_t guess = cow_look_guess(&memory->look), speed = 0;
+    if (guess > memory->guess && now_ms > memory->peeked_at_ms)
+        speed = (guess - memory->guess) / (now_ms - memory->peeked_at_ms);
+    memory->guess = guess;
+    memory->peeked_at_ms = now_ms;
+    *next_ms = now_ms + cow_nap_ms(&watch.limits, &memory->history, guess, speed);
+    return now_ms >= memory->again_ms &&
+           cow_hard_due(&watch.limits, &memory->history, guess);
 }
 
 static void ask_to_leave(void) {
@@ -143,50 +148,66 @@ static void act(struct memory *memory, const struct cow_reading *reading,
     }
 }
 
+/* The host's counter, the look, the verdict: once an interval, or when a peek asks. */
+static void turn(struct memory *memory, uint64_t now_ms, int asked) {
+    struct cow_reading reading;
+    struct cow_slot *slot = watch.slot;
+    if (watch.host.requests) STORE(slot->life.requests, *watch.host.requests);
+    if (look(memory, now_ms, asked, &reading)) act(memory, &reading, now_ms);
+    /* A host's loop may have been between its look at the flag and its wait when it was
+     * asked: ask again until it has gone. A signal is sent once, it would kill a worker
+     * at its exit handlers. */
+    if (watch.host.ask_to_leave && LOAD(slot->life.state) == COW_LEAVING)
+        watch.host.ask_to_leave();
+    /* It outlived the time it was spared without passing a limit. */
+    if (memory->history.early && !memory->history.strikes &&
+        now_ms > memory->history.ready_at_ms +
+                     cow_spared_ms(&watch.limits, &memory->history)) {
+        memory->history.early = 0;
+        STORE(slot->judged.early, 0);
+    }
+    STORE(slot->memory.seen_at_ms, now_ms);
+}
+
+static uint64_t sooner(uint64_t one, uint64_t other) {
+    return one < other ? one : other;
+}
+
 static void *run(void *unused) {
     struct memory memory = {0};
-    struct cow_slot *slot = watch.slot;
-    uint64_t next_ms = cow_now_ms();
+    uint64_t turn_ms = cow_now_ms(), peek_ms = turn_ms;
     (void)unused;
     cow_prim_thread_name("cow-watch");
 
     for (;;) {
         uint32_t event = LOAD(watch.event); /* before what it tells of is looked at */
-        if (LOAD(watch.stop)) return NULL;
+        if (LOAD(watch.stop)) break;
         if (LOAD(watch.exit)) {
             if (watch.host.exit_now) watch.host.exit_now();
             STORE(watch.exit, 0);
         }
         uint64_t now_ms = cow_now_ms();
-        if (now_ms >= next_ms) {
-            struct cow_reading reading;
-            if (!memory.history.ready_at_ms && LOAD(watch.ready)) become_ready(&memory);
-            if (watch.host.requests) STORE(slot->life.requests, *watch.host.requests);
-            if (look(&memory, now_ms, &reading)) act(&memory, &reading, now_ms);
-            /* A host's loop may have been between its look at the flag and its
-             * wait when it was asked: ask again until it has gone. A signal is
-             * sent once, it would kill a worker at its exit handlers. */
-            if (watch.host.ask_to_leave && LOAD(slot->life.state) == COW_LEAVING)
-                watch.host.ask_to_leave();
-            /* It outlived the time it was spared without passing a limit. */
-            if (memory.history.early && !memory.history.strikes &&
-                now_ms > memory.history.ready_at_ms +
-                             cow_spared_ms(&watch.limits, &memory.history)) {
-                memory.history.early = 0;
-                STORE(slot->judged.early, 0);
-            }
-            STORE(slot->memory.seen_at_ms, now_ms);
-            next_ms = now_ms + watch.limits.interval_ms;
+        if (!memory.history.ready_at_ms && LOAD(watch.ready)) {
+            become_ready(&memory);
+            peek_ms = now_ms;
+        }
+        int asked = now_ms >= peek_ms && peek(&memory, now_ms, &peek_ms);
+        if (asked || now_ms >= turn_ms) {
+            turn(&memory, now_ms, asked);
+            turn_ms = now_ms + watch.limits.interval_ms;
+            (void)peek(&memory, now_ms, &peek_ms);
         }
         int lived = cow_still_lives();
-        uint64_t again_ms = cow_still_attend(slot);
-        uint64_t look_ms = cow_now_ms() + again_ms;
+        uint64_t still_ms = cow_now_ms() + cow_still_attend(watch.slot);
         if (lived && !cow_still_lives()) { /* read anew, and now */
-            memory.taken = 0;
-            next_ms = cow_now_ms();
+            memory.look.taken = 0;
+            turn_ms = cow_now_ms();
         }
-        cow_prim_event_wait(&watch.event, event, next_ms < look_ms ? next_ms : look_ms);
+        cow_prim_event_wait(&watch.event, event,
+                            sooner(turn_ms, sooner(peek_ms, still_ms)));
     }
+    cow_look_end(&memory.look);
+    return NULL;
 }
 
 int cow_watch_start(struct cow_board *board, uint32_t slot,
@@ -227,19 +248,17 @@ int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds) {
     memset(out, 0, sizeof *out);
     *exceeds = 0;
     if (watch.pid != getpid()) return COW_ESTOPPED;
-    watch.ready_faults = cow_prim_faults();
-    if (cow_resident(&watch.ready_resident)) watch.ready_resident = 0;
-    int code = cow_reading_take(0, out);
+    int code = cow_look_read(&watch.ready_look, out);
     if (code == COW_OK) {
         post_reading(out);
         *exceeds = cow_exceeds(&watch.limits, out->private_bytes);
     }
-    watch.ready_reading = *out;
     watch.jitter_ms = jitter_ms;
     STORE(slot->judged.ready_private, out->private_bytes);
     STORE(slot->life.ready_at_ms, cow_now_ms());
     STORE(slot->life.state, COW_READY);
     STORE(watch.ready, 1);
+    cow_prim_event_post(&watch.event);
     cow_ticket_release(watch.board, watch.number);
     return code;
 }

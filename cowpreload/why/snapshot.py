@@ -83,7 +83,8 @@ def take(pid: int, master_pid: int) -> Snapshot:
         pages[mapping], present[mapping] = tuple(found), seen
     private = 0
     with contextlib.suppress(NativeError):
-        private = _core.take_reading(pid).private
+        reading = _core.take_reading(pid)
+        private = reading.private + reading.evictable  # every page, as above
     return Snapshot(tuple(maps), tuple(theirs), pages, present, stacks(maps), private)
 
 

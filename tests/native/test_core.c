@@ -34,10 +34,10 @@ TEST(a_text_cut_anywhere_is_read_within_its_bounds) {
     for (size_t size = 0; size < sizeof ROLLUP; size++) {
         char *text = malloc(size + !size); /* exact, so that the sanitizer sees */
         struct cow_reading reading;
-        uint64_t resident;
+        uint64_t resident, files;
         memcpy(text, ROLLUP, size);
         (void)cow_reading_parse(text, size, &reading);
-        (void)cow_statm_parse(text, size, 4096, &resident);
+        (void)cow_statm_parse(text, size, 4096, &resident, &files);
         free(text);
     }
 }
@@ -239,6 +239,58 @@ TEST(the_hard_limit_kills) {
     CHECK(board->end[4].action == COW_KILL);
 }
 
+static void watched_exchange(void) {
+    /* Shared pages are given back while huge ones come, between two looks: the resident
+     * set stays as it was, and few faults tell of it. */
+    struct cow_limits limits = {.max_private_hard = 64 * MIB, .interval_ms = 300};
+    struct cow_host host = {.leave_signal = SIGTERM};
+    struct cow_reading reading;
+    int exceeds;
+    size_t size = 200 * MIB, huge = 2 * MIB;
+    char *memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(memory, size, MADV_HUGEPAGE);
+    cow_slot_boot(board, 5, getpid());
+    CHECK(cow_watch_start(board, 5, &limits, &host) == COW_OK);
+    CHECK(cow_watch_ready(0, &reading, &exceeds) == COW_OK);
+    munmap(inherited, size);
+    for (size_t at = 0; at < size; at += huge) memory[at] = 1;
+    /* Without a bound that knows it, the next reading comes after seconds. */
+    nap_ms(2000);
+}
+
+TEST(shared_pages_given_back_pay_for_no_huge_ones) {
+    size_t size = 200 * MIB;
+    inherited =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (size_t at = 0; at < size; at += 4096) inherited[at] = 1;
+    int status = in_child(watched_exchange);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    munmap(inherited, size);
+}
+
+static void watched_flood(void) {
+    struct cow_limits limits = {.max_private_hard = 128 * MIB, .interval_ms = 20000};
+    struct cow_host host = {.leave_signal = SIGTERM};
+    struct cow_reading reading;
+    int exceeds;
+    cow_slot_boot(board, 5, getpid());
+    CHECK(cow_watch_start(board, 5, &limits, &host) == COW_OK);
+    CHECK(cow_watch_ready(0, &reading, &exceeds) == COW_OK);
+    nap_ms(200);
+    for (int i = 0; i < 100; i++) {
+        grow_by(16 * MIB);
+        nap_ms(1);
+    }
+    nap_ms(5000);
+}
+
+TEST(a_flood_is_stopped_long_before_the_next_look) {
+    int status = in_child(watched_flood);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    CHECK(board->end[4].private_bytes < 1000 * (uint64_t)MIB);
+}
+
 static int left;
 static void leave_now(void) { __atomic_store_n(&left, 1, __ATOMIC_RELEASE); }
 
@@ -336,6 +388,8 @@ int main(void) {
     RUN(a_worker_that_grows_is_asked_to_leave_by_a_signal_to_its_main_thread);
     RUN(copied_pages_are_noticed_although_the_resident_set_stays);
     RUN(the_hard_limit_kills);
+    RUN(shared_pages_given_back_pay_for_no_huge_ones);
+    RUN(a_flood_is_stopped_long_before_the_next_look);
     RUN(a_request_to_exit_wakes_the_thread_at_once);
     RUN(the_thread_holds_no_descriptor_that_the_application_could_reuse);
     RUN(random_words_in_tickets_hold_nothing);

@@ -128,15 +128,6 @@ def test_a_kill_or_recycling_always_names_a_limit_that_is_passed(
         assert verdict.limit < private
 
 
-@given(SIZES, st.integers(0, 1 << 20), SIZES, SIZES)
-def test_the_bound_never_lies_below_the_last_reading(
-    last: int, faults: int, then: int, now: int
-) -> None:
-    bound = _core.private_bound(last, faults, then, now, 4096)
-    assert bound >= last + 4096 * faults
-    assert bound >= last + now - then
-
-
 def test_a_reading_is_due_when_the_bound_passes_a_limit() -> None:
     history = History(ready_at=1.0, ready_private=20 * MIB)
     assert not _core.reading_due(LIMITS, history, 100 * MIB, 5)
@@ -153,3 +144,24 @@ def test_a_spared_worker_is_not_read_at_every_look() -> None:
     assert _core.reading_due(LIMITS, history, over, 11)
     hard = replace(LIMITS, max_private_hard=140 * MIB)
     assert _core.reading_due(hard, history, over, 5)
+
+
+def test_the_hard_limit_is_looked_at_sooner_the_nearer_it_is() -> None:
+    """A request can fill gigabytes in the second between two looks."""
+    limits = Limits(max_private_hard=1000 * MIB, interval=1)
+    history = History(ready_at=1.0, ready_private=20 * MIB)
+    naps = [_core.nap(limits, history, size * MIB, 0) for size in (20, 600, 990, 1100)]
+    assert naps == sorted(naps, reverse=True)
+    assert naps[-1] == 0.05
+    # Four MiB a millisecond would not have passed it in the meantime.
+    assert naps[0] * 4000 <= 980
+    # Sooner still while memory is on its way, and never later than the interval.
+    assert _core.nap(limits, history, 990 * MIB, 1 << 20) == 0.005
+    assert _core.nap(replace(limits, interval=0.05), history, 0, 0) == 0.05
+
+
+def test_without_a_hard_limit_nothing_is_looked_at_between() -> None:
+    history = History(ready_at=1.0, ready_private=20 * MIB)
+    assert _core.nap(LIMITS, history, 200 * MIB, 1 << 20) == 1.0
+    hard = Limits(max_private_hard=100 * MIB)
+    assert _core.nap(hard, History(), 200 * MIB, 0) == 1.0
