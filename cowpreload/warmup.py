@@ -17,9 +17,10 @@ from wsgiref.util import FileWrapper
 
 from cowpreload.deadline import Deadline, named
 from cowpreload.errors import WarmupError
+from cowpreload.interface import Interface, as_asgi, kind_of
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
-from cowpreload.warmup_asgi import is_asgi, run_asgi
+from cowpreload.warmup_asgi import run_asgi
 
 AGENT = "cowpreload-warmup"
 
@@ -157,6 +158,7 @@ def warm_up(
     paths: Sequence[str] | None = None,
     prefix: str = "",
     say: Callable[[str], None] = _unsaid,
+    interface: Interface | None = None,
 ) -> WarmupReport:
     """Request each path `settings.warmup_repeat` times; main thread only.
 
@@ -166,6 +168,7 @@ def warm_up(
         paths: instead of settings.warmup, where an application serves only some.
         prefix: SCRIPT_NAME of a mounted WSGI application.
         say: logs a line, while a page takes long.
+        interface: what the server speaks; None goes by the application.
 
     Raises:
         WarmupError: a path raised, answered 500 or above, or took too long.
@@ -174,10 +177,11 @@ def warm_up(
     if not paths:
         return WarmupReport(0, ())
     host = settings.warmup_host or default_host()
-    if is_asgi(app):
+    spoken = interface or kind_of(app) or Interface.WSGI
+    if spoken is not Interface.WSGI:
         environ = {"HTTP_HOST": host, "HTTP_USER_AGENT": AGENT, **secure_environ()}
         environ |= header_environ(settings.warmup_header)
-        statuses = run_asgi(app, paths, settings, environ, say)
+        statuses = run_asgi(as_asgi(app), paths, settings, environ, say)
     else:
         statuses = _run_wsgi(app, paths, settings, host, prefix, say)
     warnings = []

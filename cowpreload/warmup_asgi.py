@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -25,14 +24,6 @@ _ENDING_SECONDS = 1.0
 # What the loop has, in seconds, to cancel an overdue request before SIGALRM ends it:
 # only a cancelled coroutine shows where it waited.
 _CANCEL_SECONDS = 1.0
-
-
-def is_asgi(app: Any) -> bool:
-    """Whether `app` is called as ASGI 3: a coroutine function or such a __call__."""
-    if inspect.iscoroutinefunction(app):
-        return True
-    call = getattr(app, "__call__", None)  # noqa: B004 - the method itself is asked
-    return inspect.iscoroutinefunction(call)
 
 
 def _scope(path: str, environ: Mapping[str, str], state: dict[str, Any]) -> Scope:

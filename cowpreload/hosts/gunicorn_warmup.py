@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from cowpreload.errors import CowError
+from cowpreload.hosts.gunicorn_interface import interface_of, refuse_unfit
 from cowpreload.hosts.gunicorn_signals import Stopped, Waiting
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
@@ -32,12 +33,16 @@ def warm(app: Any, settings: Settings, log: Any, waiting: Waiting) -> WarmupRepo
     """Load the application and warm it up.
 
     Raises:
-        RuntimeError: a path failed; the log has its traceback.
+        RuntimeError: a path failed, and the log has its traceback; or the worker class
+            cannot serve the application.
         StopIteration: the master was told to end, as gunicorn itself says it.
     """
     try:
         with waiting.taken():
-            report = warm_up(app.wsgi(), settings, say=log.warning)
+            called = app.wsgi()
+            spoken = interface_of(app.cfg.worker_class)
+            refuse_unfit(called, spoken, app.cfg.worker_class_str)
+            report = warm_up(called, settings, say=log.warning, interface=spoken)
     except (CowError, Stopped) as error:
         if not waiting.stop and isinstance(error, CowError):
             _explain(error, app.cfg, log)

@@ -19,6 +19,7 @@ from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError
 from cowpreload.freezing import Walk, freeze, release
+from cowpreload.interface import Interface, is_asgi, name_of
 from cowpreload.kinds import UWSGI, RawValue
 from cowpreload.settings import Settings, declared_on
 from cowpreload.settings_given import read
@@ -119,6 +120,13 @@ def warm(
 
     The default application gets, under no prefix, what is below no mount point.
     """
+    if is_asgi(app):
+        say(
+            f"cow: {mounts[index] or 'application'}={name_of(app)}: is ASGI, and uWSGI "
+            "speaks WSGI alone: no request would be answered; serve it by gunicorn's "
+            "cow_asgi"
+        )
+        return None
     settings = _settings(text)
     mount = mounts[index]
     owners = {path: _owner(path, mounts) for path in settings.warmup}
@@ -129,7 +137,9 @@ def warm(
     for owner, prefix in prefixes.items():
         paths = [path for path in settings.warmup if owners[path] == owner]
         try:
-            report = warm_up(app, settings, paths, prefix.rstrip("/"), say)
+            report = warm_up(
+                app, settings, paths, prefix.rstrip("/"), say, Interface.WSGI
+            )
         except CowError as error:
             traceback.print_exception(error.__cause__ or error, file=sys.stderr)
             sys.stderr.flush()

@@ -16,6 +16,7 @@ BASE = {
     "settings",
     "settings_given",
     "deadline",
+    "interface",
     "collector",
     "_core",
     "_offsets",

@@ -10,9 +10,9 @@ import pytest
 from conftest import run
 
 from cowpreload.errors import WarmupError
+from cowpreload.interface import is_asgi
 from cowpreload.settings import Settings
 from cowpreload.warmup import warm_up, wsgi_environ
-from cowpreload.warmup_asgi import is_asgi
 
 
 class Recorder:
