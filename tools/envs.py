@@ -18,6 +18,9 @@ import sys
 import time
 from pathlib import Path
 
+# A warning ends our own builds, and never a user's: see CONTRIBUTING.md.
+os.environ.setdefault("COW_WERROR", "1")
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 OLDEST, NEWEST = 10, 15
@@ -102,7 +105,7 @@ def stamp(path):
     sources += sorted((ROOT / "cowpreload" / "native").glob("*.[ch]"))
     sources += sorted((ROOT / "cowpreload" / "native").glob("*.cdef"))
     sources += [ROOT / "cowpreload" / "native" / "build.py"]
-    sources += [ROOT / "cowpreload" / "startup.py"]
+    sources += sorted((ROOT / "cowpreload" / "start-up").glob("*cowpreload*.*"))
     for source in sources:
         digest.update(source.read_bytes())
     return path + " " + digest.hexdigest()

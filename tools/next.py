@@ -112,7 +112,8 @@ def command_inside(command, cwd=ROOT, mounts=None):
 def environ_inside(**variables):
     environ = {key: value for key, value in os.environ.items() if key not in UNSET}
     path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    return {**environ, "PATH": path, "LC_ALL": "C.UTF-8", **variables}
+    ours = {"PATH": path, "LC_ALL": "C.UTF-8", "COW_WERROR": "1"}
+    return {**environ, **ours, **variables}
 
 
 def inside(command, cwd=ROOT, **variables):
