@@ -5,8 +5,8 @@ Metadata is in pyproject.toml. What is here is what setuptools has no words for.
 
 from __future__ import annotations
 
-import runpy
 import shutil
+import sys
 from pathlib import Path
 
 from setuptools import setup
@@ -14,16 +14,17 @@ from setuptools.command.build_py import build_py
 from setuptools.command.editable_wheel import editable_wheel
 
 ROOT = Path(__file__).parent
-STARTUP = ROOT / "cowpreload" / "startup.py"
+BESIDE = ROOT / "cowpreload" / "start-up"
+# The first that ignores the import line of a .pth; see cowpreload/startup.py.
+NEEDS_START = sys.version_info >= (3, 18)
 
 
-def write_startup_files(directory: Path) -> None:
-    """The one that this Python reads, and its wheel is for; see startup.py."""
-    startup = runpy.run_path(str(STARTUP))
+def copy_startup_files(directory: Path) -> None:
+    """What is installed beside the package, for this Python, which its wheel is for."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "cowpreload.pth").write_text(f"{startup['LINE']}\n")
-    if startup["NEEDS_START"]:
-        (directory / "cowpreload.start").write_text(f"{startup['START']}\n")
+    for path in BESIDE.glob("*cowpreload*.*"):
+        if path.suffix != ".start" or NEEDS_START:
+            shutil.copy(path, directory)
 
 
 class BuildPy(build_py):
@@ -34,7 +35,7 @@ class BuildPy(build_py):
         if self.editable_mode:
             return  # BuildEditable puts them beside its own .pth
         library = Path(self.build_lib)
-        write_startup_files(library)
+        copy_startup_files(library)
         for folder in ("plugin", "examples"):
             shutil.copytree(
                 ROOT / folder,
@@ -50,7 +51,7 @@ class BuildEditable(editable_wheel):
     """The same start-up files for `pip install --editable`."""
 
     def _run_build_commands(self, dist_name, unpacked_wheel, build_lib, tmp_dir):  # type: ignore[no-untyped-def]
-        write_startup_files(Path(unpacked_wheel))
+        copy_startup_files(Path(unpacked_wheel))
         return super()._run_build_commands(
             dist_name, unpacked_wheel, build_lib, tmp_dir
         )

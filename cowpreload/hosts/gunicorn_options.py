@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from cowpreload._version import __version__
 from cowpreload.kinds import GUNICORN, Declared
 from cowpreload.settings import declared_on
 
@@ -65,6 +66,17 @@ def _warn_without_effect(cfg: Any) -> None:
         )
 
 
+def _say_unknown(error: Exception) -> None:
+    from gunicorn import __version__ as version
+
+    print(
+        f"cow: gunicorn {version} is not known to cowpreload {__version__}, and runs "
+        f"without it: {type(error).__name__}: {error}; "
+        "install a newer cowpreload, or an older gunicorn",
+        file=sys.stderr,
+    )
+
+
 def _worker_class_property(config: Any) -> property:
     """Config.worker_class, which then lets a class of ours see the configuration.
 
@@ -75,8 +87,11 @@ def _worker_class_property(config: Any) -> property:
 
     def worker_class(cfg: Any) -> Any:
         # gunicorn.arbiter needs gunicorn.config, which is being imported here.
-        from cowpreload.hosts.gunicorn_reload import resolve
-
+        try:
+            from cowpreload.hosts.gunicorn_reload import resolve
+        except Exception as error:
+            _say_unknown(error)
+            return original(cfg)
         found = resolve(cfg, original)
         configure = getattr(found, "cow_configure", None)
         if configure is None:
@@ -102,14 +117,26 @@ def _check_config_property(cfg: Any) -> bool:
     return wanted
 
 
-def register(module: ModuleType) -> None:
-    """Register with the freshly loaded module `gunicorn.config`."""
+def _register(module: ModuleType) -> None:
+    # What an unknown gunicorn may lack comes first: nothing is half registered.
     from gunicorn.workers import SUPPORTED_WORKERS
 
+    worker_class = _worker_class_property(module.Config)
+    for declared in declared_on(GUNICORN):
+        _option(declared, module.Setting)
+    module.Config.worker_class = worker_class
+    module.Config.check_config = property(_check_config_property)
     SUPPORTED_WORKERS.update(WORKERS)
     if find_spec("gunicorn.workers.gasgi") is None:
         SUPPORTED_WORKERS["cow_asgi"] = "cowpreload.hosts.gunicorn_refused.asgi"
-    for declared in declared_on(GUNICORN):
-        _option(declared, module.Setting)
-    module.Config.worker_class = _worker_class_property(module.Config)
-    module.Config.check_config = property(_check_config_property)
+
+
+def register(module: ModuleType) -> None:
+    """Register with the freshly loaded module `gunicorn.config`.
+
+    A gunicorn that we do not know serves on without us; one line says so.
+    """
+    try:
+        _register(module)
+    except Exception as error:
+        _say_unknown(error)

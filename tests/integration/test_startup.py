@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from conftest import PROGRAMS, Servers, run
 from test_lifecycle import me
 
-from cowpreload.startup import NEEDS_START, START
-
 ROOT = Path(__file__).parent.parent.parent
+BESIDE = ROOT / "cowpreload" / "start-up"
+NEEDS_START = sys.version_info >= (3, 18)
 PURELIB = Path(sysconfig.get_paths()["purelib"])
 LOADED = "import sys; print([m for m in sys.modules if m.startswith(('cow', 'guni'))])"
 
@@ -122,26 +124,143 @@ def bare(directory: Path) -> tuple[str, Path]:
     return python, Path(subprocess.check_output([python, "-c", ask], text=True).strip())
 
 
-def test_a_damaged_installation_still_starts_python(tmp_path: Path) -> None:
-    """The .pth is there, the package is not."""
-    python, library = bare(tmp_path)
-    line = (PURELIB / "cowpreload.pth").read_text()
-    (library / "cowpreload.pth").write_text(line)
-    (library / "gunicorn").mkdir()
-    (library / "gunicorn" / "__init__.py").touch()
-    (library / "gunicorn" / "config.py").write_text("NAME = 1\n")
-    done = subprocess.run(
-        [python, "-c", "import gunicorn.config as c; print(c.NAME)"],
+KNOWN = (
+    "import sys, gunicorn.config, gunicorn.workers as w;"
+    "print('cow' in w.SUPPORTED_WORKERS)"
+)
+
+
+def quiet(python: str, code: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """What a fresh interpreter says."""
+    return subprocess.run(
+        [python, "-c", code],
         capture_output=True,
         text=True,
+        env={**os.environ, **environ},
+        cwd=Path(python).parent,  # not the checkout: it would be on the path
     )
+
+
+def another_gunicorn(library: Path, config: str, workers: str) -> None:
+    """Put one with these two modules where the interpreter looks."""
+    (library / "gunicorn" / "workers").mkdir(parents=True)
+    (library / "gunicorn" / "__init__.py").write_text("__version__ = '99.0'\n")
+    (library / "gunicorn" / "config.py").write_text(config)
+    (library / "gunicorn" / "workers" / "__init__.py").write_text(workers)
+
+
+def beside(library: Path, *more: Path) -> None:
+    """Install what is installed beside the package, with `more` on the path."""
+    for name in ("cowpreload.pth", "_cowpreload_startup.py"):
+        shutil.copy(BESIDE / name, library)
+    (library / "paths.pth").write_text("".join(f"{path}\n" for path in more))
+
+
+def test_a_damaged_installation_still_starts_python(tmp_path: Path) -> None:
+    """The start-up files are there, the package is not."""
+    python, library = bare(tmp_path)
+    beside(library)
+    another_gunicorn(library, "NAME = 1\n", "")
+    done = quiet(python, "import gunicorn.config as c; print(c.NAME)")
     assert (done.returncode, done.stdout) == (0, "1\n")
-    assert "cow: start-up hook failed: ModuleNotFoundError" in done.stderr
+    assert done.stderr.startswith("cow: start-up hook failed: ModuleNotFoundError")
+    assert len(done.stderr.splitlines()) == 1
+
+
+CONFIG = """
+class Setting: pass
+class Config:
+    @property
+    def worker_class(self): return "theirs"
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "workers", "error"),
+    [
+        (CONFIG, "", "ImportError: cannot import name 'SUPPORTED_WORKERS'"),
+        (CONFIG.replace("Setting", "Option"), "SUPPORTED_WORKERS = {}", "AttributeE"),
+        (CONFIG.replace("@property", ""), "SUPPORTED_WORKERS = {}", "AttributeError"),
+    ],
+    ids=["no table of classes", "no Setting", "no property"],
+)
+def test_a_gunicorn_that_we_do_not_know_runs_without_us(
+    tmp_path: Path, config: str, workers: str, error: str
+) -> None:
+    """One line with its version; no traceback, and nothing is half registered."""
+    python, library = bare(tmp_path)
+    beside(library, ROOT, PURELIB)
+    another_gunicorn(tmp_path / "other", config, workers)
+    code = (
+        "import gunicorn.config as c, gunicorn.workers as w;"
+        "print(getattr(w, 'SUPPORTED_WORKERS', {}), c.Config().worker_class)"
+    )
+    done = quiet(python, code, PYTHONPATH=str(tmp_path / "other"))
+    assert done.returncode == 0
+    assert done.stdout.startswith("{} ")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("cow: gunicorn 99.0 is not known to cowpreload ")
+    assert f"runs without it: {error}" in line
+
+
+def test_a_loader_that_serves_other_modules_too_is_left_alone(tmp_path: Path) -> None:
+    """zipimport has one for a whole folder: each module would register us again."""
+    python, library = bare(tmp_path)
+    beside(library, ROOT, PURELIB)
+    home = Path(next(iter(find_spec("gunicorn").submodule_search_locations)))
+    shutil.make_archive(str(tmp_path / "wsgi"), "zip", home.parent, home.name)
+    code = f"{KNOWN}; import gunicorn.util, gunicorn.arbiter as a; print(a.__file__)"
+    done = quiet(python, code, PYTHONPATH=str(tmp_path / "wsgi.zip"))
+    inside = str(tmp_path / "wsgi.zip" / "gunicorn" / "arbiter.py")
+    assert (done.stdout, done.stderr) == (f"True\n{inside}\n", "")
+
+
+READ_ONLY = """
+import sys
+from importlib.machinery import PathFinder
+class Loader:
+    __slots__ = ("real",)
+    def __init__(self, real): self.real = real
+    def create_module(self, spec): return None
+    def exec_module(self, module): self.real.exec_module(module)
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        spec = PathFinder.find_spec(name, path, target)
+        if name == "gunicorn.config":
+            spec.loader = Loader(spec.loader)
+        return spec
+names = [getattr(each, "__name__", "") for each in sys.meta_path]
+sys.meta_path.insert(names.index("CowpreloadFinder") + 1, Finder)
+"""
+
+
+def test_a_loader_without_attributes_registers_us(tmp_path: Path) -> None:
+    done = run("-c", READ_ONLY + KNOWN)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_the_modules_own_loader_is_what_others_see() -> None:
+    """As inspect and importlib.resources do; asking for the spec changes nothing."""
+    code = (
+        "import importlib.util, inspect, sys\n"
+        "assert importlib.util.find_spec('gunicorn.config').origin\n"
+        "assert 'gunicorn.config' not in sys.modules\n"
+        "import gunicorn.config as c\n"
+        "loader = type(c.__loader__).__name__, type(c.__spec__.loader).__name__\n"
+        "source = 'class Setting' in inspect.getsource(c)\n"
+        "finders = [f for f in sys.meta_path if 'Cow' in getattr(f, '__name__', '')]\n"
+        "print(*loader, source, finders)\n"
+    )
+    done = run("-c", f"{code}{KNOWN}")
+    loader = "SourceFileLoader"
+    assert done.stdout == f"{loader} {loader} True []\nTrue\n"
+    assert done.stderr == ""
 
 
 def test_the_start_file_names_what_exists() -> None:
     """It is installed where the .pth is not read any more."""
-    module, _, name = START.partition(":")
+    module, _, name = (BESIDE / "cowpreload.start").read_text().strip().partition(":")
     assert run("-c", f"import {module}; {module}.{name}()").returncode == 0
     assert (PURELIB / "cowpreload.start").exists() is NEEDS_START
 
@@ -151,7 +270,9 @@ def test_the_start_file_names_what_exists() -> None:
 def test_the_start_file_does_what_the_pth_does(tmp_path: Path, whole: bool) -> None:
     """Where it is installed: the .pth beside it is ignored, and none needs typing."""
     python, library = bare(tmp_path)
-    (library / "cowpreload.start").write_text(f"{START}\n")
+    shutil.copy(BESIDE / "cowpreload.start", library)
+    if whole:
+        shutil.copy(BESIDE / "_cowpreload_startup.py", library)
     (library / "cowpreload.pth").write_text("import sys; print('pth')\n")
     if whole:
         (library / "paths.pth").write_text(f"{ROOT}\n{PURELIB}\n")
@@ -160,22 +281,12 @@ def test_the_start_file_does_what_the_pth_does(tmp_path: Path, whole: bool) -> N
     )
     done = subprocess.run([python, "-c", loaded], capture_output=True, text=True)
     assert (done.returncode, "pth" in done.stdout) == (0, False)
-    known = "cowpreload cowpreload._version cowpreload.startup types\n"
-    assert (done.stdout == known) is whole
+    assert not [name for name in done.stdout.split() if name.startswith("cow")]
     if not whole:
-        assert "Error resolving entry point cowpreload.startup:install" in done.stderr
+        assert "Error resolving entry point _cowpreload_startup:install" in done.stderr
         return
-    text = (
-        "import gunicorn.config, gunicorn.workers as w;"
-        "print('cow' in w.SUPPORTED_WORKERS)"
-    )
     for hook in ("1", "0"):
-        done = subprocess.run(
-            [python, "-c", text],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "COWPRELOAD_STARTUP": hook},
-        )
+        done = quiet(python, KNOWN, COWPRELOAD_STARTUP=hook)
         assert (done.stdout, done.stderr) == (f"{hook == '1'}\n", "")
 
 
@@ -201,10 +312,42 @@ def test_a_wheel_carries_the_start_up_files_and_the_plugin(tmp_path: Path) -> No
         check=True,
     )  # fmt: skip
     names = {str(path.relative_to(target)) for path in target.rglob("*")}
-    assert {"cowpreload.pth", "cowpreload/py.typed"} <= names
+    assert {"cowpreload.pth", "_cowpreload_startup.py"} <= names
+    assert "cowpreload/py.typed" in names
     assert ("cowpreload.start" in names) is NEEDS_START
     assert {"cowpreload/plugin/plugin.c", "cowpreload/native/cow.h"} <= names
     assert not [name for name in names if name.startswith(("tests", "examples"))]
+    assert not [name for name in names if "start-up" in name]
+    started_from_a_target(target, tmp_path)
+
+
+def started_from_a_target(target: Path, directory: Path) -> None:
+    """What README says of `pip install --target`, where no .pth is read."""
+    python, _ = bare(directory)
+    needed = directory / "needed"
+    needed.mkdir()
+    for each in ("gunicorn", "packaging", "cffi", "pycparser", "_cffi_backend"):
+        for path in PURELIB.glob(f"{each}*"):
+            (needed / path.name).symlink_to(path)
+
+    def resolved(name: str, *flags: str) -> str:
+        """What gunicorn makes of a worker class and options, or its error."""
+        code = (
+            "import sys; from gunicorn.app.wsgiapp import WSGIApplication as App\n"
+            f"sys.argv[1:] = [*{flags!r}, '-k', {name!r}, 'app:application']\n"
+            "print(App().cfg.worker_class.__name__)"
+        )
+        paths = os.pathsep.join(map(str, (target, needed, PROGRAMS)))
+        done = quiet(python, code, PYTHONPATH=paths)
+        return done.stdout.strip() or done.stderr
+
+    assert "unrecognized arguments: --cow-strikes" in resolved(
+        "cow", "--cow-strikes", "7"
+    )
+    assert resolved("egg:cowpreload#cow") == "CowWorker"
+    shutil.copy(target / "cowpreload.pth", target / "sitecustomize.py")
+    assert resolved("cow", "--cow-strikes", "7") == "CowWorker"
+    assert "strikes=none: " in resolved("cow", "--cow-strikes", "none")
 
 
 def test_an_asgi_class_is_refused_where_gunicorn_has_none(
