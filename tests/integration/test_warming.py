@@ -140,3 +140,55 @@ def test_a_page_that_never_answers_in_an_interpreter_of_its_own_ends_the_start(
     assert server.wait_exit() == 1
     assert "begun /sleep" in server.log
     assert re.search(r"line \d+ in warmup=/b/sleep", server.log)
+
+
+def test_a_page_that_needs_a_dirty_worker_is_told_why_there_is_none(
+    servers: Servers,
+) -> None:
+    """gunicorn starts them after the warm up."""
+    server = servers.gunicorn("-c", "dirty.py", "--cow-warmup", "/with", app="dirty")
+    assert server.wait_exit() == 1
+    assert "cow: warmup=/with: raised DirtyError: " in server.log
+    assert "cow: dirty_apps: gunicorn starts dirty workers after the warm up" in (
+        server.log
+    )
+
+
+def test_a_page_may_do_without_a_dirty_worker_in_the_warm_up(servers: Servers) -> None:
+    server = servers.gunicorn("-c", "dirty.py", "--cow-warmup", "/without", app="dirty")
+    server.wait_serving("/without")
+    assert server.get("/with") == (200, b"42")
+
+
+@pytest.mark.parametrize("host", ["sync", "asgi", "uwsgi"])
+def test_a_page_behind_a_login_is_warmed_with_a_header(
+    servers: Servers, host: str
+) -> None:
+    """Out of the environment, two of them; nothing of their values is logged."""
+    environ = {
+        "COW_WARMUP_HEADER": "Cookie: session=s3cret\nX-Token: s3cret",
+        "COW_WARMUP": "/login?ids=1,2,/me",
+        "COW_PATH": "/usr/share/cows",
+    }
+    options = {} if host == "uwsgi" else {"log-level": "debug"}
+    server = servers.on(host, options, app="login", environ=environ)
+    server.wait_serving()
+    assert server.get("/login?ids=1,2")[0] == 403
+    assert "warmup-requests=4 " in server.log
+    assert "cow: warm-up path" not in server.log  # that is, none answered 403
+    assert "warmup-header=Cookie,X-Token " in server.log
+    assert "cow: no settings of ours: COW_PATH" in server.log
+    assert "s3cret" not in server.log
+    if host != "uwsgi":
+        assert "cow_warmup_header: ..." in server.log  # gunicorn's own dump
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_a_slip_in_the_environment_is_named_like_one_in_a_file(
+    servers: Servers, host: str
+) -> None:
+    server = servers.on(host, environ={"COW_MAX_PRIVAT": "200M"})
+    assert server.wait_exit() == 1
+    assert "COW_MAX_PRIVAT: no such setting; did you mean COW_MAX_PRIVATE?" in (
+        server.log
+    )

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from cowpreload.errors import WarmupError
 from cowpreload.interface import is_asgi
 from cowpreload.settings import Settings
 from cowpreload.warmup import warm_up, wsgi_environ
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 class Recorder:
@@ -229,3 +232,39 @@ def test_an_alarm_of_the_application_is_left_alone() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+LOGIN = """
+import sys, types
+from django.conf import settings
+settings.configure(ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, SECRET_KEY="tests only",
+    SESSION_ENGINE="django.contrib.sessions.backends.signed_cookies",
+    INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes"],
+    MIDDLEWARE=["django.contrib.sessions.middleware.SessionMiddleware",
+        "django.contrib.auth.middleware.AuthenticationMiddleware"] + MORE)
+import django; django.setup()
+if MORE:
+    sys.modules["recipe"] = recipe = types.ModuleType("recipe")
+    exec(RECIPE, recipe.__dict__)
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.urls import path
+urlpatterns = [path("", login_required(lambda request: HttpResponse("ok")))]
+from cowpreload.settings import Settings
+from cowpreload.warmup import warm_up
+from django.core.wsgi import get_wsgi_application
+print(warm_up(get_wsgi_application(), Settings(warmup=("/",))).warnings)
+"""
+
+
+@pytest.mark.parametrize("recipe", [False, True], ids=["without", "documented"])
+def test_the_documented_middleware_warms_a_page_behind_a_login(recipe: bool) -> None:
+    text = (ROOT / "docs" / "warmup.md").read_text()
+    code = next(
+        each for each in text.split("```python\n") if "class WarmupUser" in each
+    )
+    code = code.partition("```")[0]
+    more = ["recipe.WarmupUser"] if recipe else []
+    done = run("-c", f"MORE = {more!r}\nRECIPE = {code!r}\n{LOGIN}")
+    assert done.returncode == 0, done.stderr
+    assert ("status=302" not in done.stdout) is recipe
