@@ -21,6 +21,8 @@ except ImportError as error:  # the package serves without it
 else:
     _MISSING = ""
 
+_ALL = (1 << 64) - 1
+
 
 @dataclass(frozen=True)
 class Python:
@@ -55,6 +57,8 @@ class Offsets:
     str_other_data: int
     bytes_hash: int
     set_hash: int
+    tuple_hash: int
+    frozendict_hash: int
     dict_keys: int
     dict_values: int
     code_adaptive: int
@@ -66,8 +70,12 @@ class Offsets:
     keys_entries: int
     keys_indices: int
     frozen_head: int
+    collections_pointer: int
     collections: int
+    collections_apart: int
+    collections_count: int
     immortal: bool  # a negative lower half of a count is never written
+    count_mask: int  # the bits of an object's first word that count
 
 
 def why_not() -> str:
@@ -89,7 +97,12 @@ def own() -> tuple[Offsets, Python] | None:
     names = [name for name, _ in ffi.typeof("struct cow_offsets").fields]
     given = {name: int(getattr(raw, name)) for name in names if name != "python"}
     python = python_of(raw.python)
-    return Offsets(**given, immortal=python.version >= 0x030C0000), python
+    # From 3.14 on the upper 16 bits are flags, of which there are four.
+    mask = _ALL if python.version < 0x030E0000 else _ALL & ~(15 << 48)
+    return (
+        Offsets(**given, immortal=python.version >= 0x030C0000, count_mask=mask),
+        python,
+    )
 
 
 def python_of(raw: object) -> Python:
@@ -100,7 +113,7 @@ def python_of(raw: object) -> Python:
 def fits(ours: Python, theirs: Python) -> bool:
     """Whether our offsets are right for `theirs`.
 
-    Structures do not change within a minor version; the collector's are internal, and
-    did not change within 3.11, 3.12 and 3.13.
+    Structures do not change within a minor version. The collector's are internal and
+    changed once, in 3.14.5, which left what is read here where it was.
     """
     return ours.version >> 16 == theirs.version >> 16 and ours.build == theirs.build

@@ -14,8 +14,8 @@
 /* Those that the tests were run on. */
 #if !defined(COW_CPYTHON)
 #define WHY_NOT "objects are known on CPython alone"
-#elif PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
-#define WHY_NOT "objects are known on CPython 3.11 to 3.13"
+#elif PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x03100000
+#define WHY_NOT "objects are known on CPython 3.11 to 3.15"
 #elif defined(Py_GIL_DISABLED)
 #define WHY_NOT "objects of a free-threaded build are not known"
 #elif UINTPTR_MAX != UINT64_MAX
@@ -56,9 +56,22 @@ int cow_offsets(struct cow_offsets *out) {
         AT(keys_entries, struct _dictkeysobject, dk_nentries),
         AT(keys_indices, struct _dictkeysobject, dk_indices),
         AT(frozen_head, struct _gc_runtime_state, permanent_generation),
+#if PY_VERSION_HEX < 0x030F0000
         .collections = offsetof(struct _gc_runtime_state, generation_stats) +
                        (NUM_GENERATIONS - 1) * sizeof(struct gc_generation_stats) +
                        offsetof(struct gc_generation_stats, collections),
+        .collections_count = 1,
+#else /* allocated, and each collection adds to a copy of the last one's */
+        AT(collections_pointer, struct _gc_runtime_state, generation_stats),
+        .collections = offsetof(struct gc_stats, old[NUM_GENERATIONS - 2].items) +
+                       offsetof(struct gc_generation_stats, collections),
+        .collections_apart = sizeof(struct gc_generation_stats),
+        .collections_count = GC_OLD_STATS_SIZE,
+        AT(frozendict_hash, PyFrozenDictObject, ma_hash),
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+        AT(tuple_hash, PyTupleObject, ob_hash),
+#endif
     };
     out->python.version = PY_VERSION_HEX;
 #ifdef Py_DEBUG

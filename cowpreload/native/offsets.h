@@ -24,12 +24,16 @@ struct cow_offsets {
     uint32_t str_other_data;                  /* of any other compact string */
     uint32_t bytes_hash;
     uint32_t set_hash;
+    uint32_t tuple_hash;      /* 3.14 on; 0: none */
+    uint32_t frozendict_hash; /* 3.15 on; 0: none */
     uint32_t dict_keys, dict_values;
     uint32_t code_adaptive, code_name, code_filename;
     uint32_t function_code; /* of a function object */
     uint32_t keys_kind, keys_log2_index_bytes, keys_entries, keys_indices;
     uint32_t frozen_head; /* of the collector state: the permanent generation */
-    uint32_t collections; /* the same: its statistics of the oldest generation */
+    /* The same: how often the oldest generation was collected, the highest of as many
+     * counters, so many bytes apart; behind a pointer unless that is 0. */
+    uint32_t collections_pointer, collections, collections_apart, collections_count;
 };
 
 /* Why this interpreter's objects are not known; "" where they are. */

@@ -61,6 +61,12 @@ size_t cow_words_find(const uint64_t *memory, size_t words, uint64_t base,
     return found;
 }
 
+size_t cow_words_itself(const uint64_t *memory, size_t words, uint64_t base) {
+    for (size_t i = 0; i + 2 < words; i++)
+        if (memory[i] == base + i * 8 && memory[i + 2] == memory[i]) return i;
+    return words;
+}
+
 size_t cow_words_chunks(const uint8_t *memory, size_t size, size_t from, uint64_t *out,
                         size_t most, size_t *next) {
     size_t count = 0;

@@ -35,8 +35,12 @@ size_t cow_words_find(const uint64_t *memory, size_t words, uint64_t base,
                       const uint8_t *filter, struct cow_found *out, size_t most,
                       size_t *next);
 
-/* The chunks of glibc's malloc from `from` on, an offset into a main heap that was
- * read whole: offsets in `out`, at most `most`. *next is where to go on from, `size`
+/* The index of a word that holds its own address, as does the second one after it (a
+ * thread control block on x86-64), in memory at `base`; `words` if none does. Pure. */
+size_t cow_words_itself(const uint64_t *memory, size_t words, uint64_t base);
+
+/* The chunks of glibc's malloc from `from` on, an offset into a heap that was read
+ * whole: offsets in `out`, at most `most`. *next is where to go on from, `size`
  * at the end or where the chain breaks. Pure. */
 size_t cow_words_chunks(const uint8_t *memory, size_t size, size_t from, uint64_t *out,
                         size_t most, size_t *next);

@@ -15,8 +15,8 @@ from cowpreload._core import ffi, lib
 from cowpreload._offsets import Offsets
 from cowpreload.causes import SAME, Cause
 from cowpreload.why.fields import cause_of, is_container
-from cowpreload.why.heap import Block, Heap, Place
-from cowpreload.why.objects import UNICODE, Kind, Objects
+from cowpreload.why.heap import Block, Heap, Place, Pool
+from cowpreload.why.objects import BYTES, UNICODE, Kind, Objects
 from cowpreload.why.process import PAGE, Memory
 
 KEYS = "keys of dicts"
@@ -156,6 +156,11 @@ class Changes:
                 for offset in offsets
             )
         }
+        if None in causes and kind.flags & BYTES and self._is_large(address):
+            # From 3.15 on a bytearray keeps its items in a bytes, as BytesIO does: what
+            # points at it says what was written.
+            evidence.plain.append(Plain(address - head, tuple(offsets), False))
+            return
         if None in causes:
             evidence.add(Cause.ALLOCATOR, f"slots filled: {kind.label}")
             return
@@ -164,6 +169,11 @@ class Changes:
             evidence.add(cause, self._label(cause, address, kind))
             if cause is Cause.STORAGE and is_container(kind):
                 evidence.containers[address] += 1
+
+    def _is_large(self, address: int) -> bool:
+        """Whether no pool is around it: another object of its size in its place, which
+        is how a slot is filled, is not to be expected."""
+        return not isinstance(self._ours.heap.place(address), Pool)
 
     def _is_text(self, address: int, kind: Kind, offset: int) -> bool:
         """Whether that offset of a str is text and not its UTF-8 pointer."""

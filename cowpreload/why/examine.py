@@ -25,6 +25,7 @@ from cowpreload.why.owners import Owners
 from cowpreload.why.process import PAGE, Mapping, Memory
 from cowpreload.why.snapshot import Page, Snapshot
 from cowpreload.why.still import Still
+from cowpreload.why.threads import Threads
 
 _A_HEAP = 2000  # objects of the collector's; an empty program has more
 NAMED = 3000  # containers whose place in the program is looked for
@@ -162,10 +163,17 @@ class _Examination:
             objects = Objects(memory, offsets, where.type_type)
             sides.append(Process(memory, Heap(memory, list(maps)), objects))
         self._ours, self._theirs = sides
-        ours, theirs = memories
+        ours = memories[0]
+        self._threads = Threads(ours)
+        self._threads.find_stacks(
+            page.address
+            for mapping, pages in shot.pages.items()
+            if not mapping.path and mapping.writable
+            for page in pages
+        )
         self._frozen = _is_frozen(ours, where.collector + offsets.frozen_head)
-        at = where.collector + offsets.collections
-        self._collections = ours.word(at) - theirs.word(at)
+        ran, before = (_collections(each, offsets, where) for each in memories)
+        self._collections = ran - before
         collected = self._collections > 0 and not self._frozen
         return Changes(sides[0], sides[1], offsets, collected)
 
@@ -178,6 +186,8 @@ class _Examination:
         if mapping.start in shot.stacks:
             name = "main thread" if mapping.path else "other threads"
             return Counter({(Cause.STACK, name): 1})
+        if changes is not None and self._threads.in_stack(page.address):
+            return Counter({(Cause.STACK, "other threads"): 1})
         if not page.inherited and self._master:
             return Counter({self._new(mapping, page, changes): 1})
         if changes is None:
@@ -208,7 +218,9 @@ class _Examination:
         """Name the plain memory that changed, and the containers."""
         shot = self._shot()
         heap = self._ours.heap
-        owners = Owners(self._ours.memory, heap, self._ours.objects, shot.mappings)
+        owners = Owners(
+            self._ours.memory, heap, self._ours.objects, self._threads, shot.mappings
+        )
         ranges: dict[int, int] = {}
         containers: Counter[int] = Counter()
         for evidence in self._evidence.values():
@@ -240,6 +252,18 @@ class _Examination:
             if not evidence.found[old]:
                 del evidence.found[old]
             evidence.found[Cause.STORAGE, name] += 1
+
+
+def _collections(memory: Memory, offsets: Offsets, where: Python) -> int:
+    """How many full collections a process has made."""
+    at = where.collector
+    if offsets.collections_pointer:
+        at = memory.word(at + offsets.collections_pointer)
+    at += offsets.collections
+    return max(
+        memory.word(at + number * offsets.collections_apart)
+        for number in range(offsets.collections_count)
+    )
 
 
 def _is_frozen(memory: Memory, head: int) -> bool:

@@ -47,6 +47,10 @@ def cause_of(kind: Kind, offset: int, offsets: Offsets) -> Cause | None:
         return Cause.HASH if offset == offsets.bytes_hash else None
     if kind.label == "frozenset" and offset == offsets.set_hash:
         return Cause.HASH
+    if kind.flags & TUPLE and offset == offsets.tuple_hash:
+        return Cause.HASH
+    if kind.label == "frozendict" and offset == offsets.frozendict_hash:
+        return Cause.HASH
     if kind.flags & TUPLE or kind.label in _IMMUTABLE:
         return None
     if is_container(kind):

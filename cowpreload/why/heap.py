@@ -14,6 +14,7 @@ from cowpreload._core import ffi, lib
 from cowpreload.why.process import PAGE, Mapping, Memory
 
 POOL = 16384
+ARENA = 64 << 20  # what a heap of an arena is aligned to
 _POOL_HEADER = 48
 _MMAPPED, _PREVIOUS_USED = 2, 1
 _MOST = 1 << 16
@@ -83,7 +84,7 @@ def read_pool(memory: Memory, address: int) -> Pool | None:
 
 
 class Chunks:
-    """glibc's chunks between two addresses: the main heap, or one mapped chunk."""
+    """glibc's chunks between two addresses: a heap, or one mapped chunk."""
 
     def __init__(self, memory: Memory, starts: list[int], end: int) -> None:
         self._memory, self._starts, self._end = memory, starts, end
@@ -112,18 +113,45 @@ class Chunks:
         return [self._number(number) for number in range(first, last)]
 
 
-def read_chunks(memory: Memory, mapping: Mapping) -> Chunks:
-    """The chunks of the main heap, `[heap]`."""
-    size = mapping.end - mapping.start
-    text = memory.read(mapping.start, size)
+def _starts(text: bytearray, base: int, first: int) -> list[int]:
+    """The addresses of chunks in a heap at `base`, from the offset `first` on."""
     out, after = ffi.new("uint64_t[]", _MOST), ffi.new("size_t *")
     starts: list[int] = []
-    while after[0] < size:
+    after[0] = first
+    while after[0] < len(text):
         count = lib.cow_words_chunks(
-            ffi.from_buffer(text), size, after[0], out, _MOST, after
+            ffi.from_buffer(text), len(text), after[0], out, _MOST, after
         )
-        starts += [mapping.start + each for each in ffi.unpack(out, count)]
-    return Chunks(memory, starts, mapping.end)
+        starts += [base + each for each in ffi.unpack(out, count)]
+    return starts
+
+
+def read_chunks(memory: Memory, mapping: Mapping) -> Chunks:
+    """The chunks of the main heap, `[heap]`."""
+    text = memory.read(mapping.start, mapping.end - mapping.start)
+    return Chunks(memory, _starts(text, mapping.start, 0), mapping.end)
+
+
+def read_arena(memory: Memory, base: int, mapping: Mapping) -> Chunks | None:
+    """The chunks of a heap of one of glibc's further arenas, which threads use.
+
+    It begins at a multiple of 64 MiB with the address of its arena's state, the heap
+    before it and its size. In the first heap of an arena the state follows; its size
+    differs by version: the chunks begin where their chain ends with the heap.
+    """
+    state, before, size = (memory.word(base + at) for at in (0, 8, 16))
+    if not 0 < size <= mapping.end - base or size % PAGE or before % ARENA:
+        return None
+    if not 0x20 <= state % ARENA <= 0x40:
+        return None
+    first = (0x800, 0xA00) if state - state % ARENA == base else (0x20, 0x50)
+    text = memory.read(base, size)
+    for offset in range(*first, 16):
+        starts = _starts(text, base, offset)
+        last = starts[-1]
+        if len(starts) > 1 and last + (memory.word(last + 8) & ~15) == base + size:
+            return Chunks(memory, starts, base + size)
+    return None
 
 
 class Heap:
@@ -136,6 +164,7 @@ class Heap:
         self._pools: dict[int, Pool | None] = {}
         self._chunks: dict[int, Chunks] = {}
         self._mapped: dict[int, list[Chunks]] = {}
+        self._arenas: dict[int, Chunks | None] = {}
 
     def mapping(self, address: int) -> Mapping | None:
         """The mapping around `address`."""
@@ -162,12 +191,24 @@ class Heap:
             return self._chunks[mapping.start]
         if mapping.inode or mapping.path.startswith("["):
             return None
+        arena = self._arena(mapping, address)
+        if arena is not None:
+            return arena
         base = address & -POOL
         if mapping.start <= base and base + POOL <= mapping.end:
             pool = self.pool(address)
             if pool is not None:
                 return pool
         return self._mapped_chunk(mapping, address)
+
+    def _arena(self, mapping: Mapping, address: int) -> Chunks | None:
+        base = address & -ARENA
+        if base < mapping.start:
+            return None
+        if base not in self._arenas:
+            self._arenas[base] = read_arena(self._memory, base, mapping)
+        found = self._arenas[base]
+        return found if found is not None and address < found._end else None
 
     def _mapped_chunk(self, mapping: Mapping, address: int) -> Chunks | None:
         """The chunk with a mapping of its own, as glibc makes for a large one."""
@@ -187,6 +228,8 @@ class Heap:
                 continue
             before, size = self._memory.word(page), self._memory.word(page + 8)
             length = size & ~7
+            if not (length + 16) % PAGE:
+                length += 16  # from 2.42 on its header is not counted
             if (
                 before == 0
                 and size & 7 == _MMAPPED

@@ -12,7 +12,8 @@ from cowpreload.why.changes import KEYS, Plain
 from cowpreload.why.fields import is_container
 from cowpreload.why.heap import Pool
 from cowpreload.why.objects import DICT, TYPE, UNICODE, Kind
-from cowpreload.why.owners import FRAMES, STEPS, Owners, Referrer
+from cowpreload.why.owners import STEPS, Owners, Referrer
+from cowpreload.why.threads import FRAMES
 
 _PYTHON = ("python", "libpython", "uwsgi")
 

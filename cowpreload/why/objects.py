@@ -54,7 +54,7 @@ class Objects:
 
     def __init__(self, memory: Memory, offsets: Offsets, type_type: int) -> None:
         self.memory, self.offsets = memory, offsets
-        self._type_type = type_type
+        self._type_type, self._mask = type_type, offsets.count_mask
         self._kinds: dict[int, Kind | None] = {}
         self.text = lru_cache(4096)(self._text)
 
@@ -72,7 +72,7 @@ class Objects:
     def _read_kind(self, address: int) -> Kind | None:
         memory, offsets = self.memory, self.offsets
         meta = memory.word(address + 8)
-        if not 0 < memory.word(address) < _COUNTS:
+        if not self.counted(address):
             return None
         if address != self._type_type and meta != self._type_type:
             of_type = self.kind(meta)
@@ -97,7 +97,7 @@ class Objects:
 
     def counted(self, address: int) -> bool:
         """Whether the word at `address` can be the count of a living object."""
-        return 0 < self.memory.word(address) < _COUNTS
+        return 0 < self.memory.word(address) & self._mask < _COUNTS
 
     def mortal(self, address: int) -> bool:
         """Whether reading the object at `address` writes its count."""
@@ -109,12 +109,16 @@ class Objects:
         if at + 6 > len(view):  # it goes on in the next piece
             view = memoryview(self.memory.read(start, 48)).cast("Q")
             at = 0
-        kinds = self._kinds
+        kinds, mask = self._kinds, self._mask
         for header, word in ((0, view[at + 1]), (16, view[at + 3]), (32, view[at + 5])):
             if header + 16 > size:
                 break
             kind = kinds[word] if word in kinds else self.kind(word)
-            if kind and kind.header == header and 0 < view[at + header // 8] < _COUNTS:
+            if (
+                kind
+                and kind.header == header
+                and 0 < view[at + header // 8] & mask < _COUNTS
+            ):
                 return start + header, kind
         return None
 

@@ -14,15 +14,15 @@ from cowpreload._core import ffi, lib
 from cowpreload.why.fields import is_container
 from cowpreload.why.heap import Heap
 from cowpreload.why.objects import DICT, LIST, TYPE, Kind, Objects
-from cowpreload.why.process import PAGE, Memory
 from cowpreload.why.process import Mapping as Piece
+from cowpreload.why.process import Memory
+from cowpreload.why.threads import Threads
 
 STEPS = 4  # a table in a dict in an object's table in a module
 _MOST = 1 << 15
 _READ = 4 << 20
-FRAMES = "frames of running functions"
-THREAD_DATA = "thread-local data"
 _INSIDE = 64  # pointers into one block that are looked at, of those not at its start
+_PREFIX = 256  # bytes before the values of attributes, or a few more
 
 
 @dataclass(frozen=True)
@@ -43,40 +43,19 @@ class Referrer:
     place: str = ""
 
 
-def _is_frames(memory: Memory, mapping: Piece, at: int) -> bool:
-    """Whether a chunk of a thread's data stack is around `at` (CPython 3.11 on).
-
-    It is mapped by itself, 16 KiB or a power of two above, and begins with the chunk
-    before it, its size, and how many words of it are used.
-    """
-    page = at & -PAGE
-    for back in range(0, 4 * PAGE, PAGE):
-        start = page - back
-        if start < mapping.start:
-            return False
-        size, top = memory.word(start + 8), memory.word(start + 16)
-        if size >= 4 * PAGE and not size & (size - 1) and top <= size // 8:
-            return at < start + size <= mapping.end
-    return False
-
-
-def _is_thread_data(memory: Memory, at: int) -> bool:
-    """Whether a thread control block, which points at itself twice, is on the page."""
-    page = at & -PAGE
-    words = memory.page(page)
-    return any(
-        words[number] == page + number * 8 == words[number + 2]
-        for number in range(len(words) - 2)
-    )
-
-
 class Owners:
     """What points at the blocks that it was asked for."""
 
     def __init__(
-        self, memory: Memory, heap: Heap, objects: Objects, pieces: Iterable[Piece]
+        self,
+        memory: Memory,
+        heap: Heap,
+        objects: Objects,
+        threads: Threads,
+        pieces: Iterable[Piece],
     ) -> None:
         self._memory, self.heap, self.objects = memory, heap, objects
+        self._threads = threads
         self._pieces = [
             each for each in pieces if each.writable and each.access[3] == "p"
         ]
@@ -177,7 +156,6 @@ class Owners:
         if block is None or not block.used:
             return None
         found = self.objects.in_block(block.start, block.size)
-        # Values of attributes (3.11, 3.12) begin inside of their block.
         inside = 3 if word != target else 0
         if found is None:
             return Referrer(4 + inside, block.start, None, at - block.start, at)
@@ -185,7 +163,14 @@ class Owners:
         offset = at - address
         if -16 <= offset < 16:
             return None  # lists of the collector; the type
-        rank = 0 if offset < -16 else self._rank(kind, offset) + inside
+        if offset < -16:
+            # Values of attributes (3.11, 3.12) begin inside of their block, after a
+            # byte for each. Further inside it is chance: half an address that was
+            # overwritten can point into any large block.
+            return Referrer(
+                inside if word - target > _PREFIX else 0, address, kind, offset, at
+            )
+        rank = self._rank(kind, offset) + inside
         return Referrer(rank, address, kind, offset, at)
 
     def _rank(self, kind: Kind, offset: int) -> int:
@@ -203,10 +188,9 @@ class Owners:
         follows the .data of its file. Other anonymous memory has no name.
         """
         if at and not mapping.inode:
-            if _is_frames(self._memory, mapping, at):
-                return FRAMES
-            if _is_thread_data(self._memory, at):
-                return THREAD_DATA
+            name = self._threads.name(mapping, at)
+            if name:
+                return name
         while not mapping.inode and mapping.path == "":
             before = self.heap.mapping(mapping.start - 1)
             if before is None or not before.writable:

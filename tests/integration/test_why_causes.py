@@ -66,6 +66,11 @@ def test_each_way_is_booked_under_its_cause(way: str) -> None:
     broken = counts(way) - counts("idle")  # a Counter drops what is not positive
     total = sum(counts(way).values()) - sum(counts("idle").values())
     assert total > LEAST
+    if way == "replace" and sys.version_info >= (3, 14):
+        # Dicts have no version there that a new value would write: only reading the
+        # dict does, which counts it, and the table is elsewhere.
+        assert broken[cause] > LEAST
+        broken[cause] += broken[Cause.REFCOUNT]
     assert broken[cause] >= 0.95 * total, report(way).rows
 
 
