@@ -15,7 +15,7 @@ from typing import Any
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core, collector, mending, writers
+from cowpreload import _core, collector, mending, origins, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.callbacks import run_before
@@ -50,6 +50,7 @@ class Master:
         self._log: Any = None
         self._settings: Settings | None = None
         self._before: Descriptors = frozenset()
+        self._end_recording: Callable[[], None] = lambda: None
         self._began = 0.0
         self._resume_gc: Callable[[], None] = lambda: None
         self._warmup: WarmupReport | None = None
@@ -78,6 +79,7 @@ class Master:
         if self._settings is None:
             self._began = time.monotonic()
             self._before = descriptors()
+            self._end_recording = origins.record()
             if settings.loading_gc == "off":
                 self._resume_gc = collector.stop()
         elif settings != self._settings and self._log:
@@ -177,6 +179,7 @@ class Master:
             log.exception("cow: the application does not load")
             raise HaltServer("App failed to load.", Arbiter.APP_LOAD_ERROR) from error
         self.board = self._make_board(log)
+        self._end_recording()
         findings = self._audit(settings, log)
         mending.prepare()  # os.fork() mends
         self.sealed = True
@@ -219,7 +222,9 @@ class Master:
     def _audit(self, settings: Settings, log: Any) -> int:
         if settings.fork_safety == "off":
             return 0
-        findings = audit(self._before)
+        # The wake-up pipe of older masters was made after the application was loaded.
+        pipe = getattr(running_arbiter(), "PIPE", None) or ()
+        findings = audit(self._before | descriptors(pipe))
         for finding in findings:
             log.warning(finding.line())
         if findings and settings.fork_safety == "strict":

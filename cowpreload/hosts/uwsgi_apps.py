@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from cowpreload import callbacks, collector, leave, mending, writers
+from cowpreload import callbacks, collector, leave, mending, origins, writers
 from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError
@@ -27,7 +27,11 @@ from cowpreload.warmup import warm_up
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_loading: dict[str, Any] = {"before": frozenset(), "resume_gc": lambda: None}
+_loading: dict[str, Any] = {
+    "before": frozenset(),
+    "resume_gc": lambda: None,
+    "end_recording": None,
+}
 
 
 def say(line: str) -> None:
@@ -80,6 +84,7 @@ def _settings(text: str) -> Settings:
 def begin_loading(settings: Settings, before: Descriptors) -> None:
     """Right before the applications are loaded; main interpreter only."""
     _loading["before"] = before
+    _loading["end_recording"] = origins.record()
     if settings.loading_gc == "off":
         _loading["resume_gc"] = collector.stop()
 
@@ -128,6 +133,8 @@ def warm(
         )
         return None
     settings = _settings(text)
+    if _loading["end_recording"] is None:  # a further interpreter
+        _loading["end_recording"] = origins.record()
     mount = mounts[index]
     owners = {path: _owner(path, mounts) for path in settings.warmup}
     prefixes: dict[str | None, str] = {mount: mount if manage_script_name else ""}
@@ -167,6 +174,13 @@ def _mend_before_hooks() -> None:
     module.post_fork_hook = post_fork_hook  # type: ignore[attr-defined]
 
 
+def _calls_at_fork() -> bool:
+    """Whether uWSGI was told to call what os.register_at_fork() was given."""
+    options = sys.modules["uwsgi"].opt
+    names = ("py-call-uwsgi-fork-hooks", "py-call-osafterfork")
+    return any(name in options for name in names)
+
+
 @reported
 def mend() -> int:
     """In a fresh process, in each interpreter, before any code of the application."""
@@ -181,12 +195,16 @@ def settle(text: str, is_main: int) -> int:
     callbacks.run_before()
     for fault in close_all():
         say(fault)
+    if _loading["end_recording"] is not None:
+        _loading["end_recording"]()
     mending.prepare()
     if is_main:
         _mend_before_hooks()
     if settings.fork_safety == "off":
         return 0
-    findings = audit(_loading["before"], process_wide=bool(is_main))
+    findings = audit(
+        _loading["before"], process_wide=bool(is_main), at_fork=_calls_at_fork()
+    )
     for finding in findings:
         say(finding.line())
     return len(findings)

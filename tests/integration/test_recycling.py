@@ -218,6 +218,7 @@ def test_recycling_on_gunicorn_23_loses_no_request(
         environ={"PYTHONPATH": str(gunicorn23)},
     ).wait_serving(workers=8)
     assert "Starting gunicorn 23" in server.log
+    assert "findings=0" in server.wait_log("cow: preload")  # its own pipe is none
     load = Load(
         server.port, [f"/growsum?n={NUMBER}&mb=8"], seconds=150, check=sum_is_right
     ).start()

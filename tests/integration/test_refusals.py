@@ -169,7 +169,10 @@ def test_a_worker_class_that_cannot_be_ours_is_refused_with_its_reason(
 @pytest.mark.parametrize(
     ("broken", "text"),
     [
-        ("thread", r"cow: fork-safety thread name=poller at=.*app\.py:\d+\(.*\): "),
+        (
+            "thread",
+            r"thread name=poller runs=.*app\.py:\d+\(.*\) started-by=.*app\.py",
+        ),
         ("connection", r"fork-safety connection peer=127\.0\.0\.1:\d+ transport=tcp"),
         ("file", r"fork-safety file path=.*\.open fd=\d+: "),
         ("lock", r"fork-safety lock path=.*\.lock kind=FLOCK ADVISORY WRITE: "),

@@ -18,6 +18,7 @@ BASE = {
     "deadline",
     "interface",
     "collector",
+    "origins",
     "_core",
     "_offsets",
     "native",
@@ -32,6 +33,9 @@ STAGES = {
     "loops",
     "mending",
     "audit",
+    "audit_descriptors",
+    "audit_loops",
+    "audit_threads",
     "freezing",
     "holders",
     "immortal",
@@ -49,6 +53,7 @@ PARTS = {
     "warmup_asgi": {"loops"},
     "closing": {"executors", "loops"},
     "mending": {"executors"},
+    "audit": {"audit_descriptors", "audit_loops", "audit_threads"},
     "leave": {"writers"},
 }
 COMPOSE = {"hosts", "cli", "bench"}

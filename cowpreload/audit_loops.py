@@ -1,0 +1,107 @@
+"""The audit's event loops: those that are open, and what is bound to one that is not.
+
+What `loops.unbind` could mend is mended by now. A client that keeps its loop (aiohttp),
+a task or future that nobody ends any more, and a lock that was left locked are not.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from cowpreload.records import Finding
+
+_LOOP_ADVICE = "workers would share its selector; make it after the fork"
+_BOUND_ADVICE = (
+    "its loop is closed; close it at the lifespan's shutdown or in before_fork, and "
+    "make it after the fork"
+)
+_LOCK_ADVICE = "nobody will release it; release it where a request ends"
+
+
+def _instances(*kinds: type) -> list[Any]:
+    # By type: isinstance() would look at __class__, which builds Django's lazy objects.
+    return [each for each in gc.get_objects() if issubclass(type(each), kinds)]
+
+
+def _name(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _holders(loop: Any) -> Iterator[Any]:
+    """The objects with an attribute that is this loop, asyncio's own left out."""
+    for referrer in gc.get_referrers(loop):
+        owners = [referrer]
+        if type(referrer) is dict:  # until 3.12, and where a class has no slots
+            owners = [
+                each
+                for each in gc.get_referrers(referrer)
+                if getattr(each, "__dict__", None) is referrer
+            ]
+        for each in owners:
+            module = type(each).__module__
+            if module.partition(".")[0] not in ("asyncio", "builtins", "_asyncio"):
+                yield each
+
+
+def _descriptors(loop: Any) -> set[int]:
+    """The descriptors of a loop of asyncio's own."""
+    found = set()
+    for name in ("_selector", "_ssock", "_csock"):
+        part = getattr(loop, name, None)
+        try:
+            found.add(part.fileno())  # type: ignore[union-attr]
+        except (AttributeError, OSError, ValueError):
+            continue
+    return found
+
+
+def event_loops() -> tuple[list[Finding], set[int]]:
+    """The findings, and the descriptors that belong to them."""
+    events = sys.modules.get("asyncio.events")
+    if events is None:
+        return [], set()
+    every = _instances(events.AbstractEventLoop)
+    if any(loop.is_closed() for loop in every):
+        gc.collect()  # or what is bound to it may be garbage
+        every = _instances(events.AbstractEventLoop)
+    found, fds = [], set()
+    for loop in every:
+        if loop.is_closed():
+            found += _bound(loop)
+            continue
+        own = _descriptors(loop)
+        fds |= own
+        numbers = ",".join(str(each) for each in sorted(own))
+        where = f"type={_name(loop)} fds={numbers or 'unknown'}"
+        found.append(Finding("event-loop", where, _LOOP_ADVICE))
+    found += _locked()
+    return found, fds
+
+
+def _bound(loop: Any) -> list[Finding]:
+    held = Counter(
+        _name(each)
+        for each in _holders(loop)
+        if getattr(each, "closed", False) is not True
+    )
+    futures = sys.modules["asyncio.futures"]
+    for each in _instances(futures.Future, futures._PyFuture):
+        if each.get_loop() is loop and not each.done():
+            held[_name(each)] += 1
+    return [
+        Finding("loop-bound", f"type={name} count={count}", _BOUND_ADVICE)
+        for name, count in held.items()
+    ]
+
+
+def _locked() -> list[Finding]:
+    locks = sys.modules.get("asyncio.locks")
+    if locks is None:
+        return []
+    count = sum(each.locked() for each in _instances(locks.Lock))
+    where = f"type=asyncio.locks.Lock count={count}"
+    return [Finding("locked", where, _LOCK_ADVICE)] if count else []

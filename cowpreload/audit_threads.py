@@ -1,0 +1,140 @@
+"""The audit's threads: those of Python and of C libraries that a fork loses.
+
+Left out are those that come back by themselves: idle ones of executors are ended before
+the audit, some libraries start theirs anew when they see another pid, some by callbacks
+at the fork, which uWSGI calls only when it is told to.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cowpreload import origins
+from cowpreload.records import Finding
+
+_ADVICE = "threads do not survive a fork; start it after the fork"
+_HOOK_ADVICE = (
+    "it starts anew at a fork that calls Python's callbacks; set "
+    "py-call-uwsgi-fork-hooks = true, or start it after the fork"
+)
+_NATIVE_ADVICE = "threads do not survive a fork; first use the library after the fork"
+
+# Packages whose threads start anew in a fork: by a look at the pid when they are next
+# used, or by os.register_at_fork().
+_BY_PID = ("sentry_sdk", "pymongo")
+_BY_HOOK = ("opentelemetry", "ddtrace", "trio")
+# C libraries that end and restart their threads by pthread_atfork() handlers.
+_RESTARTING = ("openblas", "jemalloc")
+_RUNTIME = ("libc", "ld-linux", "libpthread", "libm", "libstdc++", "libgcc_s", "libdl")
+_STACK_BYTES = 1 << 16
+
+
+def _target(thread: threading.Thread) -> Any:
+    """What the thread runs: its target, or its class's own run()."""
+    return getattr(thread, "_target", None) or type(thread).run
+
+
+def _package(thread: threading.Thread) -> str:
+    """The package whose code the thread runs."""
+    module = getattr(_target(thread), "__module__", None) or ""
+    if module == "threading" or not isinstance(module, str):
+        module = type(thread).__module__
+    return str(module).partition(".")[0]
+
+
+def _runs(thread: threading.Thread) -> str:
+    """Where the code of the thread is: of what it was given, seen through partials."""
+    target = _target(thread)
+    while hasattr(target, "func"):
+        target = target.func
+    code = getattr(target, "__code__", None)
+    return origins.place(code) if code is not None else type(target).__name__
+
+
+def _owner(thread: threading.Thread) -> str:
+    """The package that started the thread or whose code it runs, if it comes back."""
+    origin = origins.of(thread)
+    where = origin.where if origin is not None else ""
+    for package in _BY_PID + _BY_HOOK:
+        if _package(thread) == package or f"-packages/{package}/" in where:
+            return package
+    return ""
+
+
+def threads(at_fork: bool) -> Iterator[Finding]:
+    """Python's threads; `at_fork`: the host's forks call os.register_at_fork's."""
+    for thread in threading.enumerate():
+        if thread is threading.main_thread():
+            continue
+        owner = _owner(thread)
+        if owner and (at_fork or owner in _BY_PID):
+            continue
+        origin = origins.of(thread) or origins.Origin("unknown", "import")
+        where = (
+            f"name={thread.name} runs={_runs(thread)} started-by={origin.where} "
+            f"during={origin.during}"
+        )
+        yield Finding("thread", where, _HOOK_ADVICE if owner else _ADVICE)
+
+
+def _mappings() -> list[tuple[int, int, str, str]]:
+    """Start, end, permissions and path of each mapping of this process."""
+    found = []
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        fields = line.split(maxsplit=5)
+        start, _, end = fields[0].partition("-")
+        path = fields[5] if len(fields) > 5 else ""
+        found.append((int(start, 16), int(end, 16), fields[1], path))
+    return found
+
+
+def _waits_in(tid: int, mappings: list[tuple[int, int, str, str]]) -> str:
+    """The library that a sleeping thread waits in: the first one on its stack.
+
+    Words of the stack that point into the code of a library are return addresses, or
+    were; the innermost that is not of the C runtime belongs to who waits.
+    """
+    fields = Path(f"/proc/self/task/{tid}/syscall").read_text().split()
+    if len(fields) < 3:
+        return ""  # it runs
+    top = int(fields[-2], 16)
+    end = next((end for start, end, _, _ in mappings if start <= top < end), top)
+    code = [each for each in mappings if "x" in each[2] and each[3].startswith("/")]
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
+        memory.seek(top)
+        stack = memory.read(min(end - top, _STACK_BYTES) & ~7)
+    for (word,) in struct.iter_unpack("N", stack):
+        for start, end, _, path in code:
+            name = os.path.basename(path)
+            if start <= word < end and not name.startswith(_RUNTIME):
+                return name
+    return ""
+
+
+def native_threads() -> Iterator[Finding]:
+    """Threads of C libraries, of which Python knows nothing."""
+    known = {thread.native_id for thread in threading.enumerate()} | {os.getpid()}
+    try:
+        tids = sorted(int(name) for name in os.listdir("/proc/self/task"))
+    except OSError:
+        return
+    unknown = [tid for tid in tids if tid not in known]
+    mappings = _mappings() if unknown else []
+    for tid in unknown:
+        try:
+            name = Path(f"/proc/self/task/{tid}/comm").read_text().strip()
+        except OSError:
+            continue  # it ended meanwhile
+        try:
+            library = _waits_in(tid, mappings)
+        except (OSError, ValueError):
+            library = ""  # a kernel that does not tell
+        if any(each in f"{library} {name}" for each in _RESTARTING):
+            continue
+        where = f"name={name} library={library or 'unknown'} tid={tid}"
+        yield Finding("native-thread", where, _NATIVE_ADVICE)
