@@ -45,16 +45,25 @@ class Waiting:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """Keep all signals for gunicorn; those that tell it to end raise Stopped."""
-        if running_arbiter() is None:
-            for number in Arbiter.SIGNALS:
-                signal.signal(number, self._later)
-        before = [(number, signal.signal(number, self._now)) for number in _STOPS]
+        """Keep all signals for gunicorn; those that tell it to end raise Stopped.
+
+        Where the start fails, they do again what they did before.
+        """
+        serves = running_arbiter() is not None
+        before: dict[int, Any] = {}
         try:
+            for number in _STOPS if serves else Arbiter.SIGNALS:
+                ours = self._now if number in _STOPS else self._later
+                before[number] = signal.signal(number, ours)
             yield
-        finally:
-            for number, handler in before:
+            if self.stop:  # the page has caught it
+                raise Stopped(0)
+            for number in _STOPS:
+                signal.signal(number, before[number] if serves else self._later)
+        except BaseException:
+            for number, handler in before.items():
                 signal.signal(number, handler)
+            raise
 
     def give(self) -> None:
         """Send again what came: gunicorn's handlers are set."""

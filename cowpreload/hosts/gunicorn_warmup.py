@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from cowpreload.deadline import end_within
 from cowpreload.errors import CowError
 from cowpreload.hosts.gunicorn_interface import interface_of, refuse_unfit
-from cowpreload.hosts.gunicorn_signals import Stopped, Waiting
+from cowpreload.hosts.gunicorn_signals import Waiting
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
 from cowpreload.warmup import warm_up
@@ -42,12 +43,14 @@ def warm(app: Any, settings: Settings, log: Any, waiting: Waiting) -> WarmupRepo
             called = app.wsgi()
             spoken = interface_of(app.cfg.worker_class)
             refuse_unfit(called, spoken, app.cfg.worker_class_str)
-            report = warm_up(called, settings, say=log.warning, interface=spoken)
-    except (CowError, Stopped) as error:
-        if not waiting.stop and isinstance(error, CowError):
-            _explain(error, app.cfg, log)
-            raise RuntimeError(f"cow: {error}") from error
-    if waiting.stop:  # also where a page has caught what it was told by
-        log.info("cow: told to end in the warm up")
-        raise StopIteration
-    return report
+            return warm_up(called, settings, say=log.warning, interface=spoken)
+    except BaseException as error:
+        if waiting.stop:  # whatever the application has made of it
+            log.info("cow: told to end in the warm up")
+            # Threads that the page left may keep Python's exit waiting.
+            end_within(app.cfg.graceful_timeout)
+            raise StopIteration from error
+        if not isinstance(error, CowError):
+            raise
+        _explain(error, app.cfg, log)
+        raise RuntimeError(f"cow: {error}") from error

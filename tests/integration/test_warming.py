@@ -54,15 +54,26 @@ def test_a_page_that_takes_longer_than_a_second_is_named(
     assert re.search(r"cow: warmup=/short: took \d\.\d s", server.log)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    ("host", "path", "number"),
+    [
+        ("sync", "/sleep", signal.SIGTERM),
+        ("sync", "/sleep", signal.SIGINT),
+        ("sync", "/once", signal.SIGQUIT),
+        ("asgi", "/await", signal.SIGTERM),
+    ],
+)
 def test_a_master_told_to_end_in_the_warm_up_takes_its_pid_file_along(
-    servers: Servers, tmp_path: Path, number: int
+    servers: Servers, tmp_path: Path, host: str, path: str, number: int
 ) -> None:
     pidfile = tmp_path / "pid"
-    server = servers.on(
-        "sync", {"cow-warmup": "/sleep", "pid": str(pidfile)}, app="slow_pages"
-    )
-    server.wait_log("begun /sleep")
+    options = {
+        "cow-warmup": path,
+        "cow-warmup-repeat": "1",  # /once catches what it is told by, once
+        "pid": str(pidfile),
+    }
+    server = servers.on(host, options, app="slow_pages")
+    server.wait_log("begun " + path)
     assert pidfile.read_text().strip() == str(server.pid)
     server.signal(number)
     assert server.wait_exit() == 0
@@ -192,3 +203,26 @@ def test_a_slip_in_the_environment_is_named_like_one_in_a_file(
     assert "COW_MAX_PRIVAT: no such setting; did you mean COW_MAX_PRIVATE?" in (
         server.log
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "path"), [(signal.SIGTERM, "/sleep"), (signal.SIGHUP, "/short")]
+)
+def test_gunicorn_23_takes_signals_in_the_warm_up_too(
+    servers: Servers, gunicorn23: Path, tmp_path: Path, number: int, path: str
+) -> None:
+    """Its queue of signals is another one, and its SIGCHLD would reap ours."""
+    pidfile = tmp_path / "pid"
+    server = servers.gunicorn(
+        "-k", "cow", "--pid", str(pidfile), "--cow-warmup", path,
+        app="slow_pages", environ={"PYTHONPATH": str(gunicorn23)},
+    )  # fmt: skip
+    server.wait_log("begun " + path)
+    server.signal(number)
+    if number == signal.SIGHUP:
+        server.wait_log("Hang up: Master")
+        server.wait_serving()
+    else:
+        assert server.wait_exit() == 0
+    assert pidfile.exists() is (number == signal.SIGHUP)
+    assert "Starting gunicorn 23.0.0" in server.log

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import itertools
 import os
 import sys
@@ -39,6 +40,9 @@ def wait(path: str) -> None:
         collections.deque(itertools.repeat(0), maxlen=0)
     if path == "/catch":
         catch_all()
+    if path == "/once":
+        with contextlib.suppress(BaseException):
+            time.sleep(600)
     if path == "/alarm":
         import signal
 
