@@ -171,7 +171,7 @@ uint64_t cow_nap_ms(const struct cow_limits *limits, const struct cow_history *h
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_REVISION 4u /* change with any struct below, and cow_walk of immortal.h */
+#define COW_REVISION 5u /* change with any struct below, and cow_walk of immortal.h */
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 
@@ -223,6 +223,7 @@ struct cow_still {
     int32_t pid;    /* the copy, while HELD */
     uint32_t us;    /* how long the system took to make it; 0: not known yet */
     uint32_t error; /* an errno, when FAILED */
+    uint32_t beats; /* the report counts it up while it lives */
 };
 
 #define COW_LINE __attribute__((aligned(64)))

@@ -32,8 +32,8 @@ static void fail(struct cow_still *still, int error) {
     (void)cow_still_move(still, COW_STILL_GO, COW_STILL_FAILED);
 }
 
-/* In the copy. Ends when it is released, forgotten, or when the slot has another
- * worker, which begins with no copy. */
+/* In the copy. Ends when it is released, forgotten, when its report ended without a
+ * word, or when the slot has another worker, which begins with no copy. */
 static void be_still(struct cow_still *still, pid_t parent) {
     uint64_t until_ms = cow_now_ms() + COW_STILL_HELD_MS;
     int error = cow_prim_detach(parent);
@@ -44,8 +44,17 @@ static void be_still(struct cow_still *still, pid_t parent) {
     }
     STORE(still->pid, (int32_t)getpid());
     (void)cow_still_move(still, COW_STILL_GO, COW_STILL_HELD);
-    while (LOAD(still->state) == COW_STILL_HELD && cow_now_ms() < until_ms)
+    uint32_t beats = LOAD(still->beats);
+    uint64_t now_ms = cow_now_ms(), alone_ms = now_ms + COW_STILL_ALONE_MS;
+    while (LOAD(still->state) == COW_STILL_HELD && now_ms < until_ms &&
+           now_ms < alone_ms) {
         cow_prim_nap_us(5000);
+        now_ms = cow_now_ms();
+        if (LOAD(still->beats) != beats) {
+            beats = LOAD(still->beats);
+            alone_ms = now_ms + COW_STILL_ALONE_MS;
+        }
+    }
     _exit(0);
 }
 

@@ -27,6 +27,10 @@ enum cow_still_state {
 /* How long the watching thread attends; how long a copy that nobody releases lives. */
 #define COW_STILL_ATTEND_MS 3000u
 #define COW_STILL_HELD_MS 120000u
+/* How long it lives without a beat of the report, which was killed or stopped then. By
+ * beats and not by a pid: a report may be in another pid namespace, where none is seen.
+ * Soft limits wait for the end of the copy, and a look more. */
+#define COW_STILL_ALONE_MS 2000u
 /* The watching thread looks for a report at least this often. */
 #define COW_STILL_LOOK_MS 1000u
 /* And for the report's word to go this often. */

@@ -8,6 +8,7 @@ waits for Python. Every step has a deadline; a worker that does not answer is re
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -18,6 +19,7 @@ from cowpreload.board import Board
 
 ANSWER = 5.0  # seconds that a worker has for each step
 _STEP = 0.001
+_BEAT: float = lib.COW_STILL_ALONE_MS / 1000 / 20
 _HELD: int = lib.COW_STILL_HELD
 _FAILED: int = lib.COW_STILL_FAILED
 
@@ -35,15 +37,23 @@ class Still:
         self._still: Any = ffi.addressof(board.raw.slot[slot - 1], "still")
         self._before = before
         self._asked = False
+        self._ended = threading.Event()
+        self._beats = threading.Thread(target=self._beat, daemon=True)
         self.pid, self.pause, self.why_not = 0, 0.0, ""
 
     def __enter__(self) -> Still:
         try:
             self._ask()
-        except BaseException:  # an interrupt, too: nobody else ends what is asked for
+        except BaseException:  # an interrupt, too: the copy ends at once
             self._give_up()
             raise
         return self
+
+    def _beat(self) -> None:
+        """Show the copy that this report lives: it ends by itself when none does."""
+        while not self._ended.is_set():
+            self._still.beats = (self._still.beats + 1) & 0xFFFFFFFF
+            self._ended.wait(_BEAT)
 
     def _ask(self) -> None:
         still = self._still
@@ -54,6 +64,8 @@ class Still:
             self._asked = bool(lib.cow_still_move(still, state, lib.COW_STILL_WANTED))
             if self._asked:
                 break
+        if self._asked:
+            self._beats.start()
         if not self._asked:
             self.why_not = "another report of this worker is under way"
         elif not self._wait(lambda: still.state == lib.COW_STILL_ATTENDING):
@@ -81,6 +93,7 @@ class Still:
 
     def _give_up(self) -> None:
         """Leave the slot to the next report; a copy ends when it is not HELD."""
+        self._ended.set()
         if self._asked:
             asked = (lib.COW_STILL_WANTED, lib.COW_STILL_ATTENDING, lib.COW_STILL_GO)
             for state in asked:
@@ -101,5 +114,8 @@ class Still:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ended.set()
         if self.pid:
             lib.cow_still_move(self._still, _HELD, lib.COW_STILL_RELEASED)
+        if self._asked:
+            self._beats.join()

@@ -8,11 +8,13 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
-from conftest import SITE, Servers, ready, run
+from conftest import QUICK, SITE, Servers, ready, run
 from harness.load import Load
 from harness.processes import alive, wait_until
 from harness.server import Server
@@ -162,6 +164,34 @@ def test_a_report_that_is_interrupted_leaves_the_slot_to_the_next(
     with Still(board, 1, lambda: None) as still:
         assert still.pid, still.why_not
     check_whole(examine(worker))
+
+
+def test_a_killed_report_suspends_no_limit(servers: Servers) -> None:
+    """Its copy lived on for two minutes, in which no soft limit acted."""
+    limit = {**QUICK, "cow-max-growth": "20M"}
+    server = ready(servers.on("sync", limit, workers=1), workers=1)
+    worker = server.workers()[0]
+    program = (
+        "import sys, time\n"
+        "from cowpreload.board import open_board\n"
+        "from cowpreload.why.still import Still\n"
+        f"board = open_board({worker}, writable=True)\n"
+        "with Still(board, 1, lambda: None) as still:\n"
+        "    print(still.pid, flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as report:
+        assert report.stdout
+        copy = int(report.stdout.readline())
+        lived = time.monotonic() + lib.COW_STILL_ALONE_MS / 1000 + 0.5
+        wait_until(lambda: time.monotonic() > lived or not alive(copy), 60, "a while")
+        assert alive(copy)  # for as long as its report lives
+        assert server.get("/grow?mb=30")[0] == 200
+        report.kill()
+    wait_until(lambda: not alive(copy), 30, "the copy to end")
+    wait_until(lambda: server.workers() not in ([worker], []), 30, "a new worker")
+    assert " growth-limit=" in server.log
 
 
 def test_a_copy_that_is_not_released_is_forgotten_by_a_new_worker(
