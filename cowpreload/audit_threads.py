@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,8 +69,10 @@ def _owner(thread: threading.Thread) -> str:
 
 def threads(at_fork: bool) -> Iterator[Finding]:
     """Python's threads; `at_fork`: the host's forks call os.register_at_fork's."""
+    running = sys._current_frames()
     for thread in threading.enumerate():
-        if thread is threading.main_thread():
+        # One without a frame is a greenlet (gevent's): the fork copies it.
+        if thread is threading.main_thread() or thread.ident not in running:
             continue
         owner = _owner(thread)
         if owner and (at_fork or owner in _BY_PID):

@@ -88,6 +88,12 @@ def used(executor: Any) -> bool:
     return executor._executor_manager_thread is not None
 
 
+def _of_greenlets(executor: Any) -> bool:
+    """Whether gevent has made its threads; the fork copies them, working or not."""
+    frames = sys._current_frames()
+    return any(each.ident not in frames for each in getattr(executor, "_threads", ()))
+
+
 def rest(executors: list[Any]) -> None:
     """In the master: end the threads of those that have nothing to do.
 
@@ -95,7 +101,7 @@ def rest(executors: list[Any]) -> None:
     audit.
     """
     until = time.monotonic() + _REST_SECONDS
-    working = [each for each in executors if used(each)]
+    working = [each for each in executors if used(each) and not _of_greenlets(each)]
     while working:
         for executor in filter(_idle, working):
             _end(executor)

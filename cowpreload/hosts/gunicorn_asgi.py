@@ -8,23 +8,39 @@ stops accepting and announces the end in each response, but keeps what it announ
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import weakref
 from typing import Any
 
 from gunicorn.workers import gasgi
 
 from cowpreload.hosts.gunicorn import CowMixin
-from cowpreload.hosts.gunicorn_timeouts import end_before_the_kill, for_idle
+from cowpreload.hosts.gunicorn_timeouts import for_idle, for_requests
+
+_SERVICE_RESTART = 1012  # of RFC 6455's registry of close codes
 
 
 def _announcing(protocol: Any) -> Any:
     class Announcing(protocol):  # type: ignore[misc]
         """gunicorn's connection, in a worker that may drain."""
 
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.worker.cow_connections.add(self)
+
         def _will_close(self, *arguments: Any) -> bool:
             draining: bool = self.worker.cow_draining
             return draining or super()._will_close(*arguments)
 
     return Announcing
+
+
+async def _close_websocket(connection: Any) -> None:
+    """Tell a websocket to connect anew, as uvicorn does; gunicorn would wait for it."""
+    websocket: Any = getattr(connection, "_websocket", None)
+    if getattr(websocket, "accepted", False):
+        with contextlib.suppress(Exception):  # its client may be gone
+            await websocket._send_close(_SERVICE_RESTART)
 
 
 class ASGIDrainMixin:
@@ -39,19 +55,23 @@ class ASGIDrainMixin:
     sockets: Any
     nr_conns: int
     cow_draining = False
+    cow_connections: weakref.WeakSet[Any]
+    _cow_until = 0.0
 
     def init_process(self) -> None:
         """First thing in the worker."""
         if hasattr(gasgi.ASGIProtocol, "_will_close"):
             # gunicorn has no other place to name the class of its connections.
             gasgi.ASGIProtocol = _announcing(gasgi.ASGIProtocol)
-        end_before_the_kill(self.cfg)
+        self.cow_connections = weakref.WeakSet()
         super().init_process()  # type: ignore[misc]
 
     def handle_exit_signal(self) -> None:
         """SIGTERM, in the loop."""
         if not self.cow_draining:
             self.cow_draining = True
+            seconds = for_requests(self.cfg.graceful_timeout)
+            self._cow_until = self.loop.time() + seconds
             self._cow_drain = self.loop.create_task(self._cow_let_idle_go())
 
     async def _cow_let_idle_go(self) -> None:
@@ -64,9 +84,30 @@ class ASGIDrainMixin:
                 await asyncio.sleep(0)
         for server in self.servers:
             server.close()
+        for connection in list(self.cow_connections):
+            await _close_websocket(connection)
         while self.nr_conns > 0 and self.loop.time() < until:
             await asyncio.sleep(0.1)
         super().handle_exit_signal()  # type: ignore[misc]
+
+    async def _shutdown(self) -> None:
+        """gunicorn's wait for requests, without a heartbeat of its own.
+
+        The master aborts workers whose heart does not beat.
+        """
+        if self.cow_draining:
+            left = self._cow_until - self.loop.time()
+            self.cfg.settings["graceful_timeout"].value = max(left, 0.5)
+        beating = self.loop.create_task(self._cow_beat())
+        try:
+            await super()._shutdown()  # type: ignore[misc]
+        finally:
+            beating.cancel()
+
+    async def _cow_beat(self) -> None:
+        while True:
+            self.notify()  # type: ignore[attr-defined]
+            await asyncio.sleep(1.0)
 
 
 class CowASGIWorker(ASGIDrainMixin, CowMixin, gasgi.ASGIWorker):  # type: ignore[misc]

@@ -21,6 +21,9 @@ from cowpreload.hosts.gunicorn_timeouts import end_before_the_kill
 # names it. In seconds.
 _PATIENCE = 2.0
 
+# gunicorn's loop hears of the end within a second, and kills greenlets within two.
+_GIVING_UP = 2
+
 
 def _stop_pool_threads() -> None:
     """Let the threads that resolved names while the application loaded end.
@@ -73,5 +76,5 @@ class GeventMixin:
 
     def init_process(self) -> None:
         """First thing in the worker."""
-        end_before_the_kill(self.cfg)
+        end_before_the_kill(self.cfg, _GIVING_UP)
         super().init_process()  # type: ignore[misc]

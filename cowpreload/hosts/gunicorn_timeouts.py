@@ -26,7 +26,11 @@ def for_idle(cfg: Any) -> float:
     return float(min(cfg.keepalive + LINGER, for_requests(cfg.graceful_timeout)))
 
 
-def end_before_the_kill(cfg: Any) -> None:
-    """In a worker: make gunicorn's own wait for requests end before the master's."""
+def end_before_the_kill(cfg: Any, more: int = 0) -> None:
+    """In a worker: make gunicorn's own wait for requests end before the master's.
+
+    Args:
+        more: seconds that this worker class needs to give its requests up.
+    """
     setting = cfg.settings["graceful_timeout"]
-    setting.value = for_requests(setting.value)
+    setting.value = for_requests(setting.value - more)

@@ -11,6 +11,7 @@ then on, and an idle connection may send one more request until its keepalive is
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 from typing import Any
@@ -93,7 +94,10 @@ class UvicornMixin:
     CONFIG_KWARGS: dict[str, Any]
     cfg: Any
     config: Any
+    log: Any
+    ppid: int
     _cow_protocol: Any = None
+    _cow_orphan = False
 
     @classmethod
     def cow_configure(cls, cfg: Any) -> type:
@@ -124,6 +128,14 @@ class UvicornMixin:
         if self.config.timeout_graceful_shutdown is None:
             seconds = for_requests(self.cfg.graceful_timeout)
             self.config.timeout_graceful_shutdown = seconds
+
+    def notify(self) -> None:
+        """The heartbeat: without a master, go, as gunicorn's own workers do."""
+        super().notify()  # type: ignore[misc]
+        if self.ppid != os.getppid() and not self._cow_orphan:
+            self._cow_orphan = True
+            self.log.info("Parent changed, shutting down: %s", self)
+            signal.raise_signal(signal.SIGTERM)
 
     def init_signals(self) -> None:
         """uvicorn raises its signal again when it is through: end by our exit then.

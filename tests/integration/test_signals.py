@@ -112,11 +112,12 @@ def test_usr2_starts_a_second_master_with_its_own_board(servers: Servers) -> Non
     assert server.get("/")[0] == 200
 
 
-@pytest.mark.parametrize("host", ["sync", "threaded"])
+@pytest.mark.parametrize("host", ["sync", "threaded", "gevent", "uvicorn"])
 def test_workers_leave_by_themselves_when_the_master_is_killed(
     servers: Servers, host: str
 ) -> None:
-    server = ready(servers.on(host, QUICK, workers=2), 2)
+    # uvicorn looks around at each heartbeat, half of the timeout apart.
+    server = ready(servers.on(host, {**QUICK, "timeout": "4"}, workers=2), 2)
     workers = server.workers()
     server.signal(signal.SIGKILL)
     server.process.wait()

@@ -6,6 +6,7 @@ to; BREAK, one of the ways to be unfit for a preload.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import datetime
 import gc
@@ -128,6 +129,14 @@ def application(environ, start_response):  # type: ignore[no-untyped-def]
     return [body]
 
 
+async def echo(receive, send):  # type: ignore[no-untyped-def]
+    """A websocket that says again what it is told."""
+    await receive()
+    await send({"type": "websocket.accept"})
+    while (message := await receive())["type"] == "websocket.receive":
+        await send({"type": "websocket.send", "text": message["text"]})
+
+
 async def asgi(scope, receive, send):  # type: ignore[no-untyped-def]
     if scope["type"] == "lifespan":
         while True:
@@ -137,6 +146,11 @@ async def asgi(scope, receive, send):  # type: ignore[no-untyped-def]
             await send({"type": f"lifespan.{event}.complete"})
             if event == "shutdown":
                 return
+    if scope["type"] == "websocket":
+        await echo(receive, send)
+        return
+    if scope["path"] == "/await":
+        await asyncio.sleep(float(parse_qs(scope["query_string"].decode())["s"][0]))
     status, text = answer(scope["path"], scope["query_string"].decode())
     body = text.encode()
     headers = [

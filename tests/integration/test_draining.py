@@ -1,0 +1,110 @@
+"""What a worker that is told to go does with what it has: docs/worker-classes.md."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Servers, ready
+from harness.processes import alive, wait_until
+from harness.server import Server
+from test_lifecycle import LOOPS, exit_notes
+
+
+def begin(server: Server, path: str, found: list[Any]) -> threading.Thread:
+    """Make a request in a thread, and return when the worker has it."""
+
+    def request() -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            found.append(server.get(path))
+
+    thread = threading.Thread(target=request)
+    thread.start()
+    time.sleep(0.5)  # no condition shows that a request is being served
+    return thread
+
+
+def waiting(host: str, seconds: float) -> str:
+    """A page that takes this long, and lets others be served meanwhile."""
+    return f"/{'hang' if host == 'gevent' else 'await'}?s={seconds}"
+
+
+@pytest.mark.parametrize("host", ["threaded", *LOOPS])
+def test_an_idle_connection_is_told_before_it_is_closed(
+    servers: Servers, host: str
+) -> None:
+    """A client sends on a connection that nobody has announced to close."""
+    server = ready(servers.on(host, workers=1))
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    told, deadline = False, time.monotonic() + 20
+    closing = False
+    while not closing:
+        connection.request("GET", "/")
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (200, b"ok")
+        closing = response.will_close
+        if not told:
+            os.kill(server.workers()[0], signal.SIGTERM)
+            told = True
+        assert time.monotonic() < deadline, "the end was never announced"
+        time.sleep(0.2)  # idle, less than the keepalive timeout
+    connection.close()
+
+
+@pytest.mark.parametrize("host", LOOPS)
+def test_a_request_in_flight_is_waited_for_longer_than_timeout(
+    servers: Servers, host: str
+) -> None:
+    """The heart beats meanwhile: uvicorn's and gunicorn's asgi's do not without us."""
+    options = {"timeout": "2", "graceful-timeout": "20"}
+    server = ready(servers.on(host, options, workers=1))
+    (worker,) = server.workers()
+    found: list[Any] = []
+    request = begin(server, waiting(host, 4), found)
+    os.kill(worker, signal.SIGTERM)
+    request.join()
+    assert [status for status, _ in found] == [200]
+    assert "WORKER TIMEOUT" not in server.log
+
+
+@pytest.mark.parametrize(
+    ("host", "statuses"), [("asgi", []), ("gevent", []), ("uvicorn", [500])]
+)
+def test_exit_handlers_run_when_graceful_timeout_ends_a_request(
+    servers: Servers, host: str, statuses: list[int], tmp_path: Path
+) -> None:
+    log = tmp_path / "exit"
+    options = {"graceful-timeout": "6"}
+    server = servers.on(host, options, workers=1, environ={"EXIT_LOG": str(log)})
+    (worker,) = ready(server).workers()
+    found: list[Any] = []
+    request = begin(server, waiting(host, 60), found)
+    server.signal(signal.SIGTERM)
+    server.wait_exit()
+    request.join()
+    assert exit_notes(log, worker) == ["second", "first"]
+    assert [status for status, _ in found] == statuses
+
+
+@pytest.mark.parametrize("host", ["asgi", "uvicorn"])
+def test_a_websocket_is_told_to_connect_anew(servers: Servers, host: str) -> None:
+    """gunicorn's asgi waits for its end until graceful_timeout, and cuts it off."""
+    client = pytest.importorskip("websockets.sync.client")
+    closed = pytest.importorskip("websockets.exceptions").ConnectionClosed
+    server = ready(servers.on(host, {}, workers=1))
+    (worker,) = server.workers()
+    with client.connect(f"ws://127.0.0.1:{server.port}/ws") as socket:
+        socket.send("one")
+        assert socket.recv(timeout=10) == "one"
+        os.kill(worker, signal.SIGTERM)
+        with pytest.raises(closed) as caught:
+            socket.recv(timeout=20)
+    assert caught.value.rcvd.code == 1012
+    wait_until(lambda: not alive(worker), 20, "the worker to be gone")
