@@ -35,6 +35,7 @@ struct walk {
     PyObject *held;          /* the caller, who is asked; NULL if nobody is */
     PyObject *given;         /* its list of what is immortal too: handed over later */
     struct cow_stack to_ask; /* what these objects hold */
+    int asking;              /* the collector's lists are done: what is new is met */
     int fill;
     int code;
 };
@@ -96,21 +97,19 @@ static int is_kept(const struct walk *walk, const PyObject *object) {
            (walk->kept.size && cow_set_has(&walk->kept, object));
 }
 
-static void mark(struct walk *walk, PyObject *object) {
-    if (is_kept(walk, object)) return;
+static void mark(struct walk *walk, PyObject *object, int edges) {
+    if (edges & COW_STAYS_MORTAL || is_kept(walk, object)) return;
     fill(walk, object);
     if (_Py_IsImmortal(object) || cow_must_stay_mortal(object)) return;
-    if (cow_edges_of(&walk->types, Py_TYPE(object)) & COW_STAYS_MORTAL) return;
     cow_make_immortal(object);
     walk->out->objects++;
 }
 
 /* A mortal container is met for the first time, for the walk leaves it immortal: most
  * need no entry in a set, which would be a fifth of the walk. */
-static void push(struct walk *walk, PyObject *object) {
+static void push(struct walk *walk, PyObject *object, int edges) {
     int fresh = 1;
-    if (_Py_IsImmortal(object) || is_kept(walk, object) ||
-        cow_edges_of(&walk->types, Py_TYPE(object)) & COW_STAYS_MORTAL)
+    if (_Py_IsImmortal(object) || edges & COW_STAYS_MORTAL || is_kept(walk, object))
         fresh = cow_set_add(&walk->entered, object);
     if (fresh < 0 || (fresh && cow_stack_push(&walk->pending, object)))
         walk->code = COW_EMEMORY;
@@ -119,13 +118,13 @@ static void push(struct walk *walk, PyObject *object) {
 /* Something holds `object`. Nothing is entered from here: that would recurse. */
 static void look(struct walk *walk, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
-    if (PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC)) {
-        /* A tracked object is in the collector's lists, and visited from there. */
-        if (!PyObject_GC_IsTracked(object)) push(walk, object);
-    } else if (cow_edges_of(&walk->types, type)) {
-        push(walk, object);
-    }
-    mark(walk, object);
+    int collected = PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC);
+    int tracked = collected && PyObject_GC_IsTracked(object);
+    /* It is in the collector's lists, and visited from there. */
+    if (tracked && !walk->asking) return;
+    int edges = cow_edges_of(&walk->types, type);
+    if (!tracked && (collected || edges)) push(walk, object, edges);
+    mark(walk, object, edges);
 }
 
 static void meet(struct walk *walk, PyObject *object) {
@@ -151,9 +150,8 @@ static int meet_one(PyObject *object, void *walk) {
     return 0;
 }
 
-static void enter(struct walk *walk, PyObject *object) {
+static void enter(struct walk *walk, PyObject *object, int edges) {
     PyTypeObject *type = Py_TYPE(object);
-    int edges = cow_edges_of(&walk->types, type);
     if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) meet(walk, (PyObject *)type);
     if (edges) cow_visit_edges(object, edges, meet_one, walk);
     if (edges & COW_EDGE_ASK && cow_stack_push(&walk->to_ask, object))
@@ -169,14 +167,16 @@ static void enter(struct walk *walk, PyObject *object) {
 
 static void drain(struct walk *walk) {
     PyObject *object;
-    while ((object = cow_stack_pop(&walk->pending))) enter(walk, object);
+    while ((object = cow_stack_pop(&walk->pending)))
+        enter(walk, object, cow_edges_of(&walk->types, Py_TYPE(object)));
 }
 
 static int visit(PyObject *object, void *argument) {
     struct walk *walk = argument;
     if (object == walk->given) return 1;
-    mark(walk, object);
-    enter(walk, object);
+    int edges = cow_edges_of(&walk->types, Py_TYPE(object));
+    mark(walk, object, edges);
+    enter(walk, object, edges);
     drain(walk);
     return walk->code == COW_OK; /* 0 ends the walk */
 }
@@ -194,7 +194,7 @@ static void take_answer(struct walk *walk, PyObject *list, PyObject *made) {
             meet(walk, object);
         } else {
             if (PyList_Append(made, object)) walk->code = COW_EMEMORY;
-            enter(walk, object);
+            enter(walk, object, cow_edges_of(&walk->types, Py_TYPE(object)));
         }
     }
     settle(walk);
@@ -217,6 +217,7 @@ static void ask(struct walk *walk, PyObject *made) {
 
 static void ask_for_all(struct walk *walk) {
     PyObject *made = PyList_New(0);
+    walk->asking = 1;
     if (!made) walk->code = COW_EMEMORY;
     if (made) do
             ask(walk, made);
