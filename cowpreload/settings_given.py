@@ -111,8 +111,8 @@ def read(
     hard = cast("int | None", values.get("max_private_hard"))
     if soft and hard and soft > hard:
         found.append(
-            f"max-private={format_size(soft)}: above max-private-hard="
-            f"{format_size(hard)}; a soft limit must be the lower one"
+            f"max-private={format_size(soft)}: is above max-private-hard="
+            f"{format_size(hard)}; lower it, or raise max-private-hard"
         )
     settings = Settings(**values)
     why_not = immortal_why_not or settings.why_mortal()

@@ -54,7 +54,7 @@ def test_a_soft_limit_above_the_hard_one_is_refused(
     options = {"cow-max-private": "300M", "cow-max-private-hard": "200M"}
     server = servers.on(host, options)
     assert server.wait_exit() == 1
-    assert "max-private=300MiB: above max-private-hard=200MiB; " in server.log
+    assert "max-private=300MiB: is above max-private-hard=200MiB; " in server.log
 
 
 def test_unknown_names_in_gunicorn_conf_are_shown_their_nearest(

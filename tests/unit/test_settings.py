@@ -40,7 +40,7 @@ def test_a_limit_that_is_no_size_is_refused(text: str) -> None:
 
 def test_a_soft_limit_above_the_hard_one_is_refused() -> None:
     (fault,) = refused(max_private="300M", max_private_hard="200M")
-    assert "max-private=300MiB: above max-private-hard=200MiB" in fault
+    assert "max-private=300MiB: is above max-private-hard=200MiB" in fault
 
 
 @pytest.mark.parametrize(
