@@ -1,6 +1,7 @@
 """Warm up: requests without a socket."""
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -268,3 +269,11 @@ def test_the_documented_middleware_warms_a_page_behind_a_login(recipe: bool) -> 
     done = run("-c", f"MORE = {more!r}\nRECIPE = {code!r}\n{LOGIN}")
     assert done.returncode == 0, done.stderr
     assert ("status=302" not in done.stdout) is recipe
+
+
+def test_a_warm_up_leaves_no_native_thread() -> None:
+    """One that is about to end would be found by the audit, and refused by strict."""
+    before = set(os.listdir("/proc/self/task"))
+    for _ in range(300):
+        warm_up(Recorder(), Settings(warmup=("/a",), warmup_repeat=1))
+        assert set(os.listdir("/proc/self/task")) <= before
