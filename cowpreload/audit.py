@@ -29,6 +29,6 @@ def audit(
     found, fds = event_loops()
     found += threads(at_fork)
     if process_wide:
-        found += native_threads()
-        found += open_things(before, fds)
+        found += native_threads(at_fork)
+        found += open_things(before, fds, at_fork)
     return found

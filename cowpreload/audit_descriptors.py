@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from cowpreload.records import Finding
 
@@ -36,8 +35,9 @@ _ANONYMOUS = {
     "signalfd": "signalfd",
     "io_uring": "io_uring",
 }
-# Those that gevent's loop owns and makes anew in a fork.
-_OF_GEVENT = ("epoll", "eventfd", "timerfd", "io_uring")
+# Those of a native event loop. gevent's and ddtrace's are made anew in a fork, and
+# nothing tells whose one is.
+_OF_LOOPS = ("epoll", "eventfd", "timerfd", "io_uring")
 
 
 def _identity(fd: int) -> tuple[int, int, int] | None:
@@ -141,7 +141,8 @@ def _fdinfo(fd: int) -> tuple[int, list[str]]:
 class _Look:
     """One look at the open descriptors; what is asked for costs a look at the heap."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_fork: bool) -> None:
+        self.at_fork = at_fork
         self.tls = cache(_tls_fds)
         self.shared = cache(_shared_fds)
         self.mapped = cache(_mapped_files)
@@ -185,18 +186,22 @@ class _Look:
             os.readlink(f"/proc/self/fd/{fd}").removeprefix("anon_inode:").strip("[]")
         )
         what = _ANONYMOUS.get(kind)
-        if what and not (what in _OF_GEVENT and _gevent_hub() is not None):
+        if what and not (what in _OF_LOOPS and self._renewed()):
             yield Finding(what, f"fd={fd}", _KERNEL_ADVICE)
 
+    def _renewed(self) -> bool:
+        """Whether a library has a native event loop that starts anew in a fork."""
+        gevent = sys.modules.get("gevent._hub_local")
+        if gevent is not None and gevent.get_hub_if_exists() is not None:
+            return True
+        return self.at_fork and "ddtrace" in sys.modules
 
-def _gevent_hub() -> Any:
-    module = sys.modules.get("gevent._hub_local")
-    return module.get_hub_if_exists() if module is not None else None
 
-
-def open_things(before: Descriptors, known: set[int]) -> Iterator[Finding]:
+def open_things(
+    before: Descriptors, known: set[int], at_fork: bool
+) -> Iterator[Finding]:
     """What is open now and was not `before`; `known` are in findings already."""
-    look = _Look()
+    look = _Look(at_fork)
     for fd in _open_fds():
         if fd <= 2 or fd in known or _identity(fd) in before:
             continue

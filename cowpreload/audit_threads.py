@@ -57,12 +57,18 @@ def _runs(thread: threading.Thread) -> str:
     return origins.place(code) if code is not None else type(target).__name__
 
 
+def _inside(package: str, path: str) -> bool:
+    """Whether a path is below an imported package, wherever it is installed."""
+    homes = getattr(sys.modules.get(package), "__path__", ())
+    return any(path.startswith(f"{home}{os.sep}") for home in homes)
+
+
 def _owner(thread: threading.Thread) -> str:
     """The package that started the thread or whose code it runs, if it comes back."""
     origin = origins.of(thread)
     where = origin.where if origin is not None else ""
     for package in _BY_PID + _BY_HOOK:
-        if _package(thread) == package or f"-packages/{package}/" in where:
+        if _package(thread) == package or _inside(package, where):
             return package
     return ""
 
@@ -97,7 +103,7 @@ def _mappings() -> list[tuple[int, int, str, str]]:
 
 
 def _waits_in(tid: int, mappings: list[tuple[int, int, str, str]]) -> str:
-    """The library that a sleeping thread waits in: the first one on its stack.
+    """The path of the library that a sleeping thread waits in, by its stack.
 
     Words of the stack that point into the code of a library are return addresses, or
     were; the innermost that is not of the C runtime belongs to who waits.
@@ -113,13 +119,20 @@ def _waits_in(tid: int, mappings: list[tuple[int, int, str, str]]) -> str:
         stack = memory.read(min(end - top, _STACK_BYTES) & ~7)
     for (word,) in struct.iter_unpack("N", stack):
         for start, end, _, path in code:
-            name = os.path.basename(path)
-            if start <= word < end and not name.startswith(_RUNTIME):
-                return name
+            inside = start <= word < end
+            if inside and not os.path.basename(path).startswith(_RUNTIME):
+                return path
     return ""
 
 
-def native_threads() -> Iterator[Finding]:
+def _comes_back(name: str, path: str, at_fork: bool) -> bool:
+    """Whether a native thread of this name, in this library, starts anew in a fork."""
+    if any(each in f"{os.path.basename(path)} {name}" for each in _RESTARTING):
+        return True
+    return at_fork and any(_inside(each, path) for each in _BY_HOOK)
+
+
+def native_threads(at_fork: bool) -> Iterator[Finding]:
     """Threads of C libraries, of which Python knows nothing."""
     known = {thread.native_id for thread in threading.enumerate()} | {os.getpid()}
     try:
@@ -134,10 +147,11 @@ def native_threads() -> Iterator[Finding]:
         except OSError:
             continue  # it ended meanwhile
         try:
-            library = _waits_in(tid, mappings)
+            path = _waits_in(tid, mappings)
         except (OSError, ValueError):
-            library = ""  # a kernel that does not tell
-        if any(each in f"{library} {name}" for each in _RESTARTING):
+            path = ""  # a kernel that does not tell
+        if _comes_back(name, path, at_fork):
             continue
-        where = f"name={name} library={library or 'unknown'} tid={tid}"
+        library = os.path.basename(path) or "unknown"
+        where = f"name={name} library={library} tid={tid}"
         yield Finding("native-thread", where, _NATIVE_ADVICE)

@@ -114,11 +114,11 @@ def stamp(path):
 def environment(minor, path):
     """A virtual environment with the package (editable) and all extras; its bin/.
 
-    Only the newest interpreter's can lint.
+    Only the newest interpreter's can lint, and has the libraries of the recipes.
     """
     home = BUILD / f"venv-3.{minor}"
     mark = home / "cowpreload.stamp"
-    extras = "test,lint" if minor == require()[-1][0] else "test"
+    extras = "test,recipes,lint" if minor == require()[-1][0] else "test"
     wanted = f"{stamp(path)} {extras}"
     if not mark.exists() or mark.read_text() != wanted:
         say(f"setting up {home.relative_to(ROOT)}")
