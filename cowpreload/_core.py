@@ -21,12 +21,14 @@ _ACTIONS = {
     lib.COW_KEEP: Action.KEEP,
     lib.COW_RECYCLE: Action.RECYCLE,
     lib.COW_KILL: Action.KILL,
+    lib.COW_ASK_AGAIN: Action.ASK_AGAIN,
 }
 _REASONS = {
     lib.COW_REASON_NONE: "",
     lib.COW_REASON_PRIVATE: "max-private",
     lib.COW_REASON_GROWTH: "max-growth",
     lib.COW_REASON_HARD: "max-private-hard",
+    lib.COW_REASON_UNHEEDED: "unheeded",
 }
 _STATES = {
     lib.COW_FREE: "free",
@@ -93,6 +95,7 @@ def limits_struct(limits: Limits) -> Any:
             "max_growth": limits.max_growth,
             "min_lifetime_ms": _ms(limits.min_lifetime),
             "interval_ms": _ms(limits.interval),
+            "graceful_ms": _ms(limits.graceful),
             "strikes": limits.strikes,
             "max_recycling": limits.max_recycling,
         },
@@ -109,6 +112,9 @@ def _history_struct(history: History) -> Any:
             "over_since_ms": _ms(history.over_since),
             "strikes": history.strikes,
             "early": history.early,
+            "asked_at_ms": _ms(history.asked_at),
+            "asked_limit": history.asked_limit,
+            "asked_again": history.asked_again,
         },
     )
 
@@ -149,7 +155,7 @@ class Look:
 
     def bound(self) -> int:
         """The most that private memory can be now; 2**64 - 1 where nothing tells."""
-        return int(lib.cow_look_bound(self._raw))
+        return int(lib.cow_look_bound(self._raw, ffi.new("uint64_t *")))
 
     def close(self) -> None:
         """Give back the pages that tell of children."""

@@ -33,6 +33,7 @@ class Action(Enum):
     KEEP = "keep"
     RECYCLE = "recycle"
     KILL = "kill"
+    ASK_AGAIN = "ask again"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Limits:
     Attributes:
         max_private, max_private_hard, max_growth: bytes.
         min_lifetime, interval: seconds.
+        graceful: seconds that the host gives a worker to leave in; 0: no end.
         strikes: readings in a row over a soft limit.
         max_recycling: workers that may leave at once.
     """
@@ -53,6 +55,7 @@ class Limits:
     interval: float = 1.0
     strikes: int = 3
     max_recycling: int = 1
+    graceful: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,9 @@ class History:
     over_since: float = 0.0
     strikes: int = 0
     early: int = 0
+    asked_at: float = 0.0
+    asked_limit: int = 0
+    asked_again: bool = False
 
 
 @dataclass(frozen=True)

@@ -189,8 +189,13 @@ class Settings:
         hosts=(GUNICORN,),
     )
 
-    def limits(self, workers: int) -> Limits:
-        """The part that a verdict is made from, for a server of `workers`."""
+    def limits(self, workers: int, graceful: float) -> Limits:
+        """The part that a verdict is made from, for a server of `workers`.
+
+        Args:
+            workers: how many the host runs.
+            graceful: seconds that the host gives a worker to leave in; 0: no end.
+        """
         return Limits(
             max_private=self.max_private or 0,
             max_private_hard=self.max_private_hard or 0,
@@ -199,6 +204,7 @@ class Settings:
             interval=self.check_interval,
             strikes=self.strikes,
             max_recycling=self.max_recycling or max(1, workers // 10),
+            graceful=graceful,
         )
 
     def why_mortal(self) -> str:

@@ -106,6 +106,11 @@ class Watch:
         """Post the number of requests of this generation."""
         self._row.life.requests = requests
 
+    @property
+    def asked_again(self) -> bool:
+        """Whether it was told to go a second time: signals may not reach it."""
+        return bool(self._row.judged.asked_again)
+
     def leaving(self) -> None:
         """Post that the worker is at its exit handlers, whoever sent it there."""
         if os.getpid() == self._pid:  # and not in a child of the application's own

@@ -182,7 +182,8 @@ int cow_bridge_begin(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
     int code = in_each_interpreter(begin);
     if (!code)
-        code = number(call(HOST, "begin", "(iKKK)", uwsgi.mywid,
+        code = number(call(HOST, "begin", "(iiKKK)", uwsgi.mywid,
+                           uwsgi.worker_reload_mercy,
                            (unsigned long long)(uintptr_t)cow_worker_ask_to_leave,
                            (unsigned long long)(uintptr_t)cow_worker_exit_now,
                            (unsigned long long)(uintptr_t)&worker->delta_requests)) < 0

@@ -7,6 +7,7 @@ In the master: `cow_configure`, `__init__`. In the worker: everything else.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -41,6 +42,7 @@ class CowMixin:
     _cow_settings: Settings
     _cow_watch: Watch | None = None
     _cow_ready = False
+    _cow_told = False
     _cow_requests = 0
 
     @classmethod
@@ -94,7 +96,7 @@ class CowMixin:
     def _cow_start_watch(self) -> None:
         if not self.cow_slot or MASTER.board is None:
             return
-        limits = self._cow_settings.limits(self.cfg.workers)
+        limits = self._cow_settings.limits(self.cfg.workers, self.cfg.graceful_timeout)
         # SIGTERM is how gunicorn itself ends a worker after its requests.
         host = Host(leave_signal=signal.SIGTERM)
         try:
@@ -132,6 +134,22 @@ class CowMixin:
         if not self._cow_ready:
             self._cow_ready = True
             self._cow_become_ready()
+        elif self._cow_watch is not None and self._cow_watch.asked_again:
+            self._cow_leave_unasked()
+
+    def _cow_leave_unasked(self) -> None:
+        """Do what SIGTERM does: the application may have taken its handler away."""
+        if self._cow_told:
+            return
+        self._cow_told = True
+        asyncio_way = getattr(self, "handle_exit_signal", None)
+        if asyncio_way is not None:
+            asyncio_way()
+        else:
+            self.handle_exit(signal.SIGTERM, None)  # type: ignore[attr-defined]
+            # The loop is about to wait, and a signal of gunicorn's own would end that.
+            with contextlib.suppress(OSError, AttributeError):
+                os.write(self.PIPE[1], b"1")  # type: ignore[attr-defined]
 
     def _cow_become_ready(self) -> None:
         if self._cow_watch is None:

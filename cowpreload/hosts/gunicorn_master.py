@@ -22,6 +22,7 @@ from cowpreload.callbacks import run_before
 from cowpreload.closing import close_all
 from cowpreload.errors import NativeError, SettingsError
 from cowpreload.freezing import freeze, release
+from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
 from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_signals import Waiting, running_arbiter
 from cowpreload.hosts.gunicorn_warmup import warm
@@ -119,6 +120,7 @@ class Master:
 
     def _start(self, arbiter: Any) -> None:
         """Warm up; gunicorn has its pid file, and no signal handlers yet."""
+        log_each_turn(arbiter, lambda: self.board)
         try:
             self.warm(arbiter.app, arbiter.log)
         except StopIteration:
@@ -276,14 +278,12 @@ class Master:
         return slot
 
     def _child_exit(self, arbiter: Any, worker: Any) -> None:
-        """A worker was reaped: log why it went, if it was by us; free its slot."""
+        """A worker was reaped: free its slot."""
         slot = getattr(worker, "cow_slot", 0)
         if not slot or self.board is None:
             return
-        line = self.board.end_line(slot)
-        if line:
-            log = arbiter.log.warning if " killed " in line else arbiter.log.info
-            log(line)
+        # It may have died before the master's next turn.
+        log_end(self.board, slot, arbiter.log)
         self.board.free(slot)
 
 

@@ -143,9 +143,17 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
 
 
 @reported
-def begin(slot: int, ask_to_leave: int, exit_now: int, requests: int) -> int:
-    """Phase post_fork, worker: take the slot and start the watching thread."""
-    limits = _state.settings.limits(_state.workers)
+def begin(
+    slot: int, mercy: int, ask_to_leave: int, exit_now: int, requests: int
+) -> int:
+    """Phase post_fork, worker: take the slot and start the watching thread.
+
+    Args:
+        slot: the worker's number.
+        mercy: worker-reload-mercy, in seconds.
+        ask_to_leave, exit_now, requests: addresses, as watch.Host has them.
+    """
+    limits = _state.settings.limits(_state.workers, mercy)
     host = watch.Host(ask_to_leave=ask_to_leave, exit_now=exit_now, requests=requests)
     try:
         _core.check(lib.cow_slot_boot(_state.board.raw, slot, os.getpid()))

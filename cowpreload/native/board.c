@@ -61,16 +61,34 @@ int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid) {
     at->life.pid = (int32_t)pid;
     at->life.booted_at_ms = cow_now_ms();
     STORE(at->life.state, COW_BOOTING);
+    uint32_t highest = LOAD(board->highest);
+    while (slot > highest &&
+           !__atomic_compare_exchange_n(&board->highest, &highest, slot, 0,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    }
     return COW_OK;
 }
 
+#define TICKET_SLOT(ticket) ((uint32_t)((ticket) & 0x7ff))
+#define TICKET_PID(ticket) ((pid_t)((ticket) >> 11 & 0x3fffff))
+#define TICKET_SECOND(ticket) ((ticket) >> 33)
+#define TICKET_OWNER(ticket) ((ticket) & 0x1ffffffff)
+
+static int vacant(const struct cow_slot *at) {
+    return LOAD(at->life.state) == COW_FREE ||
+           (at->life.pid > 0 && !cow_prim_alive(at->life.pid));
+}
+
 uint32_t cow_slot_find(struct cow_board *board) {
-    for (uint32_t slot = 1; slot <= COW_SLOTS; slot++) {
-        struct cow_slot *at = &board->slot[slot - 1];
-        if (LOAD(at->life.state) == COW_FREE ||
-            (at->life.pid > 0 && !cow_prim_alive(at->life.pid)))
-            return slot;
+    for (uint32_t i = 0; i < COW_TICKETS; i++) {
+        struct cow_slot *at;
+        uint32_t slot = TICKET_SLOT(LOAD(board->tickets[i]));
+        /* Else the ticket of a slot that stays empty would stop all recycling until
+         * it lapses: after a reload of gunicorn's the lowest slots are empty. */
+        if (cow_slot_get(board, slot, &at) == COW_OK && vacant(at)) return slot;
     }
+    for (uint32_t slot = 1; slot <= COW_SLOTS; slot++)
+        if (vacant(&board->slot[slot - 1])) return slot;
     return 0;
 }
 
@@ -82,13 +100,19 @@ int cow_slot_free(struct cow_board *board, uint32_t slot) {
     return COW_OK;
 }
 
-#define TICKET_SLOT(ticket) ((uint32_t)((ticket) & 0x7ff))
-#define TICKET_PID(ticket) ((pid_t)((ticket) >> 11 & 0x3fffff))
-#define TICKET_SECOND(ticket) ((ticket) >> 33)
-#define TICKET_OWNER(ticket) ((ticket) & 0x1ffffffff)
-
 static uint64_t ticket_of(uint32_t slot, pid_t pid, uint64_t now_ms) {
     return (now_ms / 1000) << 33 | (uint64_t)(uint32_t)pid << 11 | slot;
+}
+
+/* Whether half of the workers would serve if one more were told to go. */
+static int half_would_serve(struct cow_board *board) {
+    uint32_t all = 0, serving = 0, highest = LOAD(board->highest);
+    for (uint32_t i = 0; i < highest && i < COW_SLOTS; i++) {
+        uint32_t state = LOAD(board->slot[i].life.state);
+        all += state != COW_FREE;
+        serving += state == COW_READY;
+    }
+    return serving && 2 * (serving - 1) >= all;
 }
 
 /* Whether the worker that holds `ticket` no longer needs it. */
@@ -105,6 +129,9 @@ static int ticket_lapsed(struct cow_board *board, uint64_t ticket, uint64_t now_
     /* Free for the moment between the end of a worker and its replacement, too. */
     if (LOAD(at->life.state) == COW_FREE) return held_ms > COW_TICKET_DEAD_MS;
     if (at->life.pid != (int32_t)pid) return LOAD(at->life.state) == COW_READY;
+    if (held_ms > COW_TICKET_DRAIN_MS && LOAD(at->life.state) == COW_LEAVING &&
+        half_would_serve(board))
+        return 1;
     return held_ms > COW_TICKET_DEAD_MS && !cow_prim_alive(pid);
 }
 
@@ -136,7 +163,7 @@ void cow_ticket_release(struct cow_board *board, uint32_t slot) {
 
 void cow_end_post(struct cow_board *board, uint32_t slot,
                   const struct cow_verdict *verdict, const struct cow_reading *reading,
-                  uint64_t now_ms) {
+                  uint64_t asked_at_ms, uint64_t now_ms) {
     struct cow_slot *at;
     if (cow_slot_get(board, slot, &at)) return;
     struct cow_end *end = &board->end[slot - 1];
@@ -145,15 +172,17 @@ void cow_end_post(struct cow_board *board, uint32_t slot,
     end->private_bytes = reading->private_bytes;
     end->limit = verdict->limit;
     end->age_ms = now_ms - at->life.booted_at_ms;
-    end->at_ms = now_ms;
+    end->leaving_ms = asked_at_ms ? now_ms - asked_at_ms : 0;
     end->action = (uint16_t)verdict->action;
     end->reason = (uint16_t)verdict->reason;
     STORE(end->sequence, end->sequence + 1);
 }
 
 size_t cow_end_line(struct cow_board *board, uint32_t slot, char *line, size_t size) {
-    static const char *const LIMITS[] = {"limit", "limit", "growth-limit",
-                                         "hard-limit"};
+    static const char *const LIMITS[] = {"limit", "limit", "growth-limit", "hard-limit",
+                                         "limit"};
+    static const char *const DONE[] = {"kept", "recycled", "killed", "unheeded"};
+    char leaving[32] = "";
     const uint64_t mib = 1024 * 1024;
     struct cow_slot *at;
     if (cow_slot_get(board, slot, &at)) return 0;
@@ -161,14 +190,16 @@ size_t cow_end_line(struct cow_board *board, uint32_t slot, char *line, size_t s
     uint64_t sequence = LOAD(end->sequence);
     if (sequence == end->logged) return 0;
     end->logged = sequence;
+    if (end->leaving_ms)
+        (void)snprintf(leaving, sizeof leaving, " leaving=%llus",
+                       (unsigned long long)(end->leaving_ms / 1000));
     int length =
         snprintf(line, size,
                  "cow: worker=%u gen=%llu pid=%d %s private=%lluMiB %s=%lluMiB "
-                 "age=%llus",
+                 "age=%llus%s",
                  slot, (unsigned long long)end->generation, (int)end->pid,
-                 end->action == COW_KILL ? "killed" : "recycled",
-                 (unsigned long long)(end->private_bytes / mib),
-                 LIMITS[end->reason & 3], (unsigned long long)(end->limit / mib),
-                 (unsigned long long)(end->age_ms / 1000));
+                 DONE[end->action & 3], (unsigned long long)(end->private_bytes / mib),
+                 LIMITS[end->reason % 5], (unsigned long long)(end->limit / mib),
+                 (unsigned long long)(end->age_ms / 1000), leaving);
     return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
 }

@@ -94,13 +94,19 @@ void cow_pages_take(struct cow_pages *out);    /* 0.05 ms */
 
 /* ---- verdict: keep, recycle, kill -------------------------------------- */
 
-enum cow_action { COW_KEEP = 0, COW_RECYCLE = 1, COW_KILL = 2 };
+enum cow_action {
+    COW_KEEP = 0,
+    COW_RECYCLE = 1,
+    COW_KILL = 2,
+    COW_ASK_AGAIN = 3, /* it was recycled, and is still there */
+};
 
 enum cow_reason {
     COW_REASON_NONE = 0,
-    COW_REASON_PRIVATE = 1, /* soft: max-private */
-    COW_REASON_GROWTH = 2,  /* soft: max-growth */
-    COW_REASON_HARD = 3,    /* max-private-hard */
+    COW_REASON_PRIVATE = 1,  /* soft: max-private */
+    COW_REASON_GROWTH = 2,   /* soft: max-growth */
+    COW_REASON_HARD = 3,     /* max-private-hard */
+    COW_REASON_UNHEEDED = 4, /* it was told to go, and did not */
 };
 
 struct cow_limits {
@@ -109,6 +115,7 @@ struct cow_limits {
     uint64_t max_growth;       /* bytes over the reading taken when ready */
     uint64_t min_lifetime_ms;
     uint64_t interval_ms;   /* between two readings */
+    uint64_t graceful_ms;   /* what the host gives a worker to leave in; 0: no end */
     uint32_t strikes;       /* readings in a row over a soft limit, >= 1 */
     uint32_t max_recycling; /* workers that may leave at once, >= 1 */
 };
@@ -120,6 +127,9 @@ struct cow_history {
     uint64_t over_since_ms; /* first reading of the present strikes */
     uint32_t strikes;       /* readings in a row over a soft limit so far */
     uint32_t early;         /* generations in a row recycled as soon as allowed */
+    uint64_t asked_at_ms;   /* when it was told to go; 0: it was not */
+    uint64_t asked_limit;   /* the limit that it had passed then */
+    uint32_t asked_again;   /* whether it was told a second time */
 };
 
 struct cow_verdict {
@@ -201,6 +211,7 @@ struct cow_judged {
     uint64_t ready_private; /* the reading taken when ready */
     uint32_t strikes;       /* as in cow_history */
     uint32_t early;         /* as in cow_history; kept for the next generation */
+    uint32_t asked_again;   /* as in cow_history: the host's own loop should look */
 };
 
 /* The last reading, for whoever looks at the board. No verdict is made from it. */
@@ -243,7 +254,7 @@ struct cow_end {
     uint64_t private_bytes;
     uint64_t limit;
     uint64_t age_ms;
-    uint64_t at_ms;
+    uint64_t leaving_ms; /* since it was told to go; 0: just now, or not at all */
     int32_t pid;
     uint16_t action; /* enum cow_action */
     uint16_t reason; /* enum cow_reason */
@@ -266,6 +277,7 @@ struct cow_board {
     uint32_t started; /* a worker has become ready within its limits */
     uint32_t refused; /* slot whose fresh worker exceeds the soft limit, or 0 */
     uint32_t warned;  /* one exceeded it later, and that was said */
+    uint32_t highest; /* the highest slot that was ever filled */
     /* Who holds the right to leave, in one word so that one exchange takes it:
      * slot (11 bits), pid (22 bits), the second it was taken (31 bits). */
     uint64_t tickets[COW_TICKETS];
@@ -276,8 +288,10 @@ struct cow_board {
 
 /* A ticket whose holder is dead and not replaced, or that has been held longer
  * than this, may be taken by another worker: a worker that died or hangs while
- * it leaves must not stop all recycling. */
+ * it leaves must not stop all recycling. Nor one that finishes a long request; but
+ * while such workers are waited for, half of all are to serve. */
 #define COW_TICKET_DEAD_MS 10000u
+#define COW_TICKET_DRAIN_MS 10000u
 #define COW_TICKET_STUCK_MS 60000u
 
 /* Make a board in anonymous shared memory with mode 0600, mapped here and in
@@ -295,7 +309,8 @@ int cow_board_refuse(struct cow_board *board, uint32_t slot);
 
 /* Begin a generation in `slot` (1 ..): BOOTING, counters at zero. */
 int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid);
-/* The lowest slot that is FREE or whose process is gone; 0 if the board is full. */
+/* The lowest slot that is FREE or whose process is gone, but one that a recycled
+ * worker left first: its ticket waits for the replacement. 0 if the board is full. */
 uint32_t cow_slot_find(struct cow_board *board);
 int cow_slot_free(struct cow_board *board, uint32_t slot);
 int cow_slot_get(struct cow_board *board, uint32_t slot, struct cow_slot **out);
@@ -309,7 +324,7 @@ void cow_ticket_release(struct cow_board *board, uint32_t slot);
 /* Publish why the slot's worker goes. */
 void cow_end_post(struct cow_board *board, uint32_t slot,
                   const struct cow_verdict *verdict, const struct cow_reading *reading,
-                  uint64_t now_ms);
+                  uint64_t asked_at_ms, uint64_t now_ms);
 /* Write the log line of an end not logged yet into `line`; 0 if there is none.
  * Only the master calls it, once for each end. */
 size_t cow_end_line(struct cow_board *board, uint32_t slot, char *line, size_t size);

@@ -55,13 +55,19 @@ int cow_look_read(struct cow_look *look, struct cow_reading *out) {
     return COW_OK;
 }
 
-uint64_t cow_look_bound(struct cow_look *look) {
+uint64_t cow_look_bound(struct cow_look *look, uint64_t *alone) {
     struct cow_traffic *now = &look->now;
     forget_children(look);
     (void)kindred(look);
+    *alone = UINT64_MAX;
     if (cow_traffic_take(now) != COW_OK || !look->taken) return UINT64_MAX;
     if (now->files < look->least_files) look->least_files = now->files;
     if (now->resident < look->least_resident) look->least_resident = now->resident;
+    struct cow_traffic small = *now;
+    small.huge_faults = look->then.huge_faults;
+    small.huge_collapses = look->then.huge_collapses;
+    *alone = cow_private_bound(&look->reading, &look->pages, &look->then, &small,
+                               look->least_files);
     return cow_private_bound(&look->reading, &look->pages, &look->then, now,
                              look->least_files);
 }

@@ -32,10 +32,12 @@ struct cow_look {
 /* Take a reading, from which bounds count. Gives what cow_reading_take() gives. */
 int cow_look_read(struct cow_look *look, struct cow_reading *out);
 
-/* The most that private memory can be now; UINT64_MAX where only a reading tells. What
+/* The most that private memory can be now; UINT64_MAX where only a reading tells. In
+ * *alone it is what it would be without the huge pages that other processes, too, may
+ * have got. What
  * it cannot see: pages of which the other owners, children of ours aside, went away,
  * and mapped pages of a file that write() made dirty. */
-uint64_t cow_look_bound(struct cow_look *look);
+uint64_t cow_look_bound(struct cow_look *look, uint64_t *alone);
 
 /* What private memory is by the faults or the growth of the resident set since the last
  * reading, whichever is more: no bound, but a look at one counter while none comes. */

@@ -27,6 +27,9 @@
 /* One that a peek calls for is no bound's: such readings take at most 1/50 of a core,
  * of a worker that works just below its hard limit. */
 #define AGAIN_SHARE 50u
+/* One that only huge pages call for, which may all be another process's: on a machine
+ * where others get many, every look would be a reading. */
+#define HUGE_SHARE 800u
 
 static struct {
     struct cow_board *board;
@@ -52,7 +55,8 @@ struct memory {
     uint64_t fresh_at_ms; /* when a reading is due whatever the limits say */
     uint64_t guess;       /* at the last peek, and when that was */
     uint64_t peeked_at_ms;
-    uint64_t again_ms; /* no peek calls for a reading before */
+    uint64_t again_ms; /* no peek calls for a reading before, */
+    uint64_t huge_ms;  /* and no huge pages */
 };
 
 static void post_reading(const struct cow_reading *reading) {
@@ -79,7 +83,7 @@ static void become_ready(struct memory *memory) {
 /* Take a reading if one is due, or `asked` for; 1 if *reading is new. */
 static int look(struct memory *memory, uint64_t now_ms, int asked,
                 struct cow_reading *reading) {
-    uint64_t bound = cow_look_bound(&memory->look);
+    uint64_t alone, bound = cow_look_bound(&memory->look, &alone);
     STORE(watch.slot->memory.rss, memory->look.now.resident);
     if (cow_still_lives()) {
         /* The pages shared with the copy would be missing in a reading, and in every
@@ -90,6 +94,7 @@ static int look(struct memory *memory, uint64_t now_ms, int asked,
                                  COW_STILL_RELEASED);
         return 0;
     }
+    if (now_ms < memory->huge_ms) bound = alone;
     if (!asked && memory->look.taken && now_ms < memory->fresh_at_ms &&
         !cow_reading_due(&watch.limits, &memory->history, bound, now_ms))
         return 0;
@@ -102,6 +107,7 @@ static int look(struct memory *memory, uint64_t now_ms, int asked,
     uint64_t fresh_ms = cost_ns * FRESH_SHARE / 1000000u;
     memory->fresh_at_ms = now_ms + (fresh_ms < FRESH_CAP_MS ? fresh_ms : FRESH_CAP_MS);
     memory->again_ms = now_ms + cost_ns * AGAIN_SHARE / 1000000u;
+    memory->huge_ms = now_ms + cost_ns * HUGE_SHARE / 1000000u;
     post_reading(reading);
     return 1;
 }
@@ -136,14 +142,23 @@ static void act(struct memory *memory, const struct cow_reading *reading,
     STORE(slot->judged.strikes, verdict.strikes);
 
     if (verdict.action == COW_KILL) {
-        cow_end_post(watch.board, watch.number, &verdict, reading, now_ms);
+        cow_end_post(watch.board, watch.number, &verdict, reading,
+                     memory->history.asked_at_ms, now_ms);
         cow_prim_kill_self();
+    } else if (verdict.action == COW_ASK_AGAIN) {
+        memory->history.asked_again = 1;
+        STORE(slot->judged.asked_again, 1);
+        cow_end_post(watch.board, watch.number, &verdict, reading,
+                     memory->history.asked_at_ms, now_ms);
+        ask_to_leave();
     } else if (verdict.action == COW_RECYCLE && LOAD(slot->life.state) == COW_READY &&
                cow_ticket_take(watch.board, watch.number, watch.pid, &watch.limits,
                                now_ms)) {
         STORE(slot->judged.early, verdict.early);
         STORE(slot->life.state, COW_LEAVING);
-        cow_end_post(watch.board, watch.number, &verdict, reading, now_ms);
+        memory->history.asked_at_ms = now_ms;
+        memory->history.asked_limit = verdict.limit;
+        cow_end_post(watch.board, watch.number, &verdict, reading, now_ms, now_ms);
         ask_to_leave();
     }
 }
@@ -155,8 +170,8 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
     if (watch.host.requests) STORE(slot->life.requests, *watch.host.requests);
     if (look(memory, now_ms, asked, &reading)) act(memory, &reading, now_ms);
     /* A host's loop may have been between its look at the flag and its wait when it was
-     * asked: ask again until it has gone. A signal is sent once, it would kill a worker
-     * at its exit handlers. */
+     * asked: ask again until it has gone. A signal is not repeated so soon, it would
+     * kill a worker at its exit handlers. */
     if (watch.host.ask_to_leave && LOAD(slot->life.state) == COW_LEAVING)
         watch.host.ask_to_leave();
     /* It outlived the time it was spared without passing a limit. */

@@ -105,6 +105,52 @@ TEST(a_ticket_of_a_dead_or_stuck_worker_lapses) {
     cow_slot_free(board, 2);
 }
 
+TEST(a_slot_that_a_recycled_worker_left_is_filled_first) {
+    /* After gunicorn's HUP the lowest slots are empty; the replacement of a worker that
+     * is recycled took one of them, and the ticket lapsed after ten seconds. */
+    struct cow_limits limits = {.max_recycling = 1};
+    uint64_t now = cow_now_ms();
+    cow_slot_boot(board, 3, getpid());
+    cow_slot_boot(board, 4, getppid());
+    board->slot[2].life.state = board->slot[3].life.state = COW_READY;
+    CHECK(cow_slot_find(board) == 1);
+    CHECK(cow_ticket_take(board, 4, getppid(), &limits, now));
+    board->slot[3].life.state = COW_LEAVING;
+    CHECK(cow_slot_find(board) == 1); /* it is still there */
+    cow_slot_free(board, 4);
+    CHECK(!cow_ticket_take(board, 3, getpid(), &limits, now + 2000));
+    CHECK(cow_slot_find(board) == 4);
+    cow_slot_boot(board, 4, getppid());
+    CHECK(cow_slot_find(board) == 1);
+    cow_ticket_release(board, 4); /* as cow_watch_ready() does */
+    CHECK(cow_ticket_take(board, 3, getpid(), &limits, now + 2000));
+    memset(board->tickets, 0, sizeof board->tickets);
+    memset(board->slot, 0, sizeof board->slot);
+}
+
+TEST(a_worker_that_drains_long_is_not_counted_while_half_of_all_serve) {
+    struct cow_limits limits = {.max_recycling = 1};
+    uint64_t now = cow_now_ms(), later = now + COW_TICKET_DRAIN_MS + 2000;
+    for (uint32_t slot = 1; slot <= 4; slot++) {
+        cow_slot_boot(board, slot, getpid());
+        board->slot[slot - 1].life.state = COW_READY;
+    }
+    CHECK(cow_ticket_take(board, 1, getpid(), &limits, now));
+    board->slot[0].life.state = COW_LEAVING;
+    CHECK(!cow_ticket_take(board, 2, getpid(), &limits, now + 2000));
+    CHECK(cow_ticket_take(board, 2, getpid(), &limits, later));
+    board->slot[1].life.state = COW_LEAVING;
+    /* Two of four leave: a third would leave one that serves. */
+    CHECK(!cow_ticket_take(board, 3, getpid(), &limits, later + 20000));
+    cow_slot_free(board, 1);
+    cow_slot_boot(board, 1, getpid());
+    CHECK(!cow_ticket_take(board, 3, getpid(), &limits, later + 20000));
+    board->slot[0].life.state = COW_READY;
+    CHECK(cow_ticket_take(board, 3, getpid(), &limits, later + 20000));
+    memset(board->tickets, 0, sizeof board->tickets);
+    memset(board->slot, 0, sizeof board->slot);
+}
+
 static void take_and_hold(void) {
     struct cow_limits limits = {.max_recycling = 3};
     uint32_t slot = (uint32_t)getpid() % COW_SLOTS + 1;
@@ -141,15 +187,22 @@ TEST(an_end_is_logged_once) {
         .action = COW_RECYCLE, .reason = COW_REASON_PRIVATE, .limit = 128 * MIB};
     struct cow_reading reading = {.private_bytes = 131 * MIB};
     cow_slot_boot(board, 2, 4242);
-    cow_end_post(board, 2, &verdict, &reading,
-                 board->slot[1].life.booted_at_ms + 312000);
+    uint64_t now = board->slot[1].life.booted_at_ms + 312000;
+    cow_end_post(board, 2, &verdict, &reading, now, now);
     CHECK(cow_end_line(board, 2, line, sizeof line) == strlen(line));
     CHECK(!strcmp(line,
                   "cow: worker=2 gen=1 pid=4242 recycled private=131MiB "
                   "limit=128MiB age=312s"));
     CHECK(cow_end_line(board, 2, line, sizeof line) == 0);
+    verdict.action = COW_ASK_AGAIN;
+    verdict.reason = COW_REASON_UNHEEDED;
+    cow_end_post(board, 2, &verdict, &reading, now, now + 30000);
+    CHECK(cow_end_line(board, 2, line, sizeof line) == strlen(line));
+    CHECK(!strcmp(line,
+                  "cow: worker=2 gen=1 pid=4242 unheeded private=131MiB "
+                  "limit=128MiB age=342s leaving=30s"));
     char small[10];
-    cow_end_post(board, 2, &verdict, &reading, cow_now_ms());
+    cow_end_post(board, 2, &verdict, &reading, now, now);
     CHECK(cow_end_line(board, 2, small, sizeof small) == sizeof small - 1);
     cow_slot_free(board, 2);
 }
@@ -383,6 +436,8 @@ int main(void) {
     RUN(slots_are_given_lowest_first_and_found_again_when_their_process_is_gone);
     RUN(a_ticket_is_held_until_the_replacement_is_ready);
     RUN(a_ticket_of_a_dead_or_stuck_worker_lapses);
+    RUN(a_slot_that_a_recycled_worker_left_is_filled_first);
+    RUN(a_worker_that_drains_long_is_not_counted_while_half_of_all_serve);
     RUN(processes_that_race_for_tickets_get_no_more_than_there_are);
     RUN(an_end_is_logged_once);
     RUN(a_worker_that_grows_is_asked_to_leave_by_a_signal_to_its_main_thread);

@@ -12,6 +12,7 @@ import datetime
 import gc
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -110,6 +111,9 @@ def answer(path: str, query: str) -> tuple[int, str]:
         # An immortal object's count is no count, but a number above this.
         counts = {key: sys.getrefcount(each) for key, each in held.items()}
         return 200, json.dumps({key: each > 1 << 29 for key, each in counts.items()})
+    if path == "/deaf":
+        signal.signal(signal.SIGTERM, lambda *_: note("SIGTERM"))
+        return 200, "deaf"
     if path == "/threads":
         return 200, json.dumps([each.name for each in threading.enumerate()])
     if path == "/raise":

@@ -180,7 +180,7 @@ def test_any_text_gives_settings_or_faults(given: dict[str, Any]) -> None:
 
 
 def test_max_recycling_is_a_tenth_and_at_least_one() -> None:
-    assert [Settings().limits(n).max_recycling for n in (1, 9, 10, 25, 100)] == [
+    assert [Settings().limits(n, 30).max_recycling for n in (1, 9, 10, 25, 100)] == [
         1,
         1,
         1,

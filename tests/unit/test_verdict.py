@@ -148,15 +148,16 @@ def test_a_spared_worker_is_not_read_at_every_look() -> None:
 
 def test_the_hard_limit_is_looked_at_sooner_the_nearer_it_is() -> None:
     """A request can fill gigabytes in the second between two looks."""
-    limits = Limits(max_private_hard=1000 * MIB, interval=1)
     history = History(ready_at=1.0, ready_private=20 * MIB)
-    naps = [_core.nap(limits, history, size * MIB, 0) for size in (20, 600, 990, 1100)]
+    limits = Limits(max_private_hard=2000 * MIB, interval=1)
+    naps = [_core.nap(limits, history, size * MIB, 0) for size in (20, 900, 1990, 2100)]
     assert naps == sorted(naps, reverse=True)
-    assert naps[-1] == 0.05
+    assert naps[-1] == 0.25
     # Four MiB a millisecond would not have passed it in the meantime.
-    assert naps[0] * 4000 <= 980
+    assert naps[0] * 4000 <= 1980
+    assert _core.nap(limits, history, 1990 * MIB, 100) == 0.1
     # Sooner still while memory is on its way, and never later than the interval.
-    assert _core.nap(limits, history, 990 * MIB, 1 << 20) == 0.005
+    assert _core.nap(limits, history, 1990 * MIB, 1 << 20) == 0.005
     assert _core.nap(replace(limits, interval=0.05), history, 0, 0) == 0.05
 
 
@@ -165,3 +166,42 @@ def test_without_a_hard_limit_nothing_is_looked_at_between() -> None:
     assert _core.nap(LIMITS, history, 200 * MIB, 1 << 20) == 1.0
     hard = Limits(max_private_hard=100 * MIB)
     assert _core.nap(hard, History(), 200 * MIB, 0) == 1.0
+
+
+LEAVING = Limits(
+    max_private=100 * MIB, max_private_hard=300 * MIB, strikes=1, graceful=30
+)
+ASKED = History(
+    ready_at=1000.0, ready_private=20 * MIB, asked_at=1000.0, asked_limit=100 * MIB
+)
+
+
+def test_a_worker_that_does_not_go_is_asked_again_and_then_ended() -> None:
+    """As long as its host gives it, and as long again."""
+    verdicts = replay(LEAVING, [150] * 70, ASKED)
+    assert actions(verdicts).index(Action.ASK_AGAIN) + 1 == 30
+    again = replay(LEAVING, [150] * 70, replace(ASKED, asked_again=True))
+    assert actions(again).index(Action.KILL) + 1 == 60
+    assert set(actions(again)[:59]) == {Action.KEEP}
+    for verdict in (verdicts[29], again[59]):
+        assert (verdict.reason, verdict.limit) == ("unheeded", 100 * MIB)
+
+
+def test_a_worker_that_leaves_is_read_when_its_time_is_over() -> None:
+    assert not _core.reading_due(LEAVING, ASKED, 150 * MIB, 1029)
+    assert _core.reading_due(LEAVING, ASKED, 150 * MIB, 1030)
+    again = replace(ASKED, asked_again=True)
+    assert not _core.reading_due(LEAVING, again, 150 * MIB, 1059)
+    assert _core.reading_due(LEAVING, again, 150 * MIB, 1060)
+
+
+def test_the_hard_limit_acts_on_a_worker_that_leaves() -> None:
+    (verdict,) = replay(LEAVING, [301], ASKED)
+    assert (verdict.action, verdict.reason) == (Action.KILL, "max-private-hard")
+    assert _core.reading_due(LEAVING, ASKED, 301 * MIB, 1001)
+
+
+def test_a_host_without_an_end_to_its_patience_has_none_here() -> None:
+    patient = replace(LEAVING, graceful=0)
+    assert set(actions(replay(patient, [150] * 500, ASKED))) == {Action.KEEP}
+    assert not _core.reading_due(patient, ASKED, 150 * MIB, 9000)

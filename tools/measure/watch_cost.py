@@ -5,7 +5,8 @@ by the first field of /proc/PID/task/TID/schedstat, ns on a processor, over each
 figures are in percent of one core for all eight together, with the full readings that
 the board shows, a worker and second. Phases: `far` from the limit, and `near` it
 (private memory 1 to 2 MiB below), each idle and under load; `over` it without being
-recycled, so that every look is a full reading: the most that watching can cost.
+recycled, so that every look is a full reading: the most that watching can cost; and
+`hard`, 20 to 40 MiB below a hard limit, which is looked at 20 times a second.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ MIB = 1 << 20
 RESIDENT = 256 * MIB
 NEAR_LIMIT = 110 * MIB
 MARGIN = MIB
+HARD_MARGIN = 40 * MIB
 
 
 def _thread_ns(pid: int) -> int:
@@ -91,7 +93,9 @@ def _grow_to(server: Server, private: int) -> None:
             raise RuntimeError(f"pid={pid}: did not grow: {status} {body!r}")
 
 
-def _start(site: Site, limit: int, catalogue_mb: int) -> Server:
+def _start(
+    site: Site, limit: int, catalogue_mb: int, setting: str = "cow_max_private"
+) -> Server:
     sized = replace(
         site, environ={**site.environ, "SHOP_CATALOGUE_MB": str(catalogue_mb)}
     )
@@ -99,8 +103,8 @@ def _start(site: Site, limit: int, catalogue_mb: int) -> Server:
         sized,
         WORKERS,
         cow_check_interval="1",
-        cow_max_private=str(limit),
         cow_strikes="1000000",  # over the limit, and never recycled
+        **{setting: str(limit)},
     )
 
 
@@ -138,6 +142,15 @@ def main() -> None:
             _grow_to(server, NEAR_LIMIT + 8 * MIB)
             time.sleep(2)
             figures["over_idle"] = _watch(server, board, seconds)
+        with _start(
+            site, NEAR_LIMIT, arguments.near_mb, "cow_max_private_hard"
+        ) as server:
+            board = _settle(server)
+            common.say("watch_cost: near a hard limit")
+            _grow_to(server, NEAR_LIMIT - HARD_MARGIN)
+            time.sleep(2)
+            figures["hard_idle"] = _watch(server, board, seconds)
+            figures["hard_loaded"] = _loaded(server, board, seconds)
     common.report("watch_cost", figures)
 
 
