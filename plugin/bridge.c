@@ -5,6 +5,8 @@
  * both. Further interpreters are entered with a thread state of their own, so that
  * a request that runs in one of them on another thread is not disturbed.
  */
+#include <pthread.h>
+
 #include "python.h"
 
 #include "cow_build.h"
@@ -16,6 +18,8 @@
 static char *settings_text;
 static int exits_fast;
 static int handlers_begun;
+static pthread_t handlers_thread;
+static int pending_code = -1;
 
 /* Call module.name(...); a new reference, or NULL with the traceback printed. */
 static PyObject *call(const char *module, const char *name, const char *format, ...) {
@@ -97,6 +101,11 @@ static PyObject *mount_points(void) {
     return names;
 }
 
+static int hook(PyInterpreterState *here, int is_main) {
+    cow_system_exit_hook();
+    return 0;
+}
+
 static long long warmed, findings, frozen;
 static unsigned long long immortal;
 static int wants_immortal;
@@ -165,6 +174,7 @@ int cow_bridge_stage(void) {
     if (!code) code = in_each_interpreter(settle);
     if (!code && number(call(HOST, "allow_fork", "(L)", findings)) < 0) code = -1;
     if (!code) wants_immortal = number(call(HOST, "immortal", "()")) == 1;
+    if (!code) code = in_each_interpreter(hook);
     if (!code) code = in_each_interpreter(freeze);
     if (!code &&
         number(call(HOST, "sealed", "(LLLK)", warmed, findings, frozen, immortal)) < 0)
@@ -245,6 +255,15 @@ void cow_bridge_unfreeze(void) {
     PyGILState_Release(gil);
 }
 
+int cow_bridge_handlers_are_mine(void) {
+    if (!handlers_begun) return 0;
+    if (pthread_equal(handlers_thread, pthread_self())) return 1;
+    (void)PyEval_SaveThread();
+    for (;;) pause();
+}
+
+int cow_bridge_pending_code(void) { return pending_code; }
+
 int cow_bridge_exit_handlers(volatile int *taken) {
     (void)PyGILState_Ensure(); /* never given back: the process ends */
     *taken = 1;
@@ -254,6 +273,8 @@ int cow_bridge_exit_handlers(volatile int *taken) {
         (void)PyEval_SaveThread();
         return -1;
     }
+    handlers_thread = pthread_self();
+    pending_code = cow_system_exit_pending();
     Py_XDECREF(call(HOST, "leaving", "()"));
     return in_each_interpreter(run_handlers);
 }

@@ -6,8 +6,8 @@
  * runs in the worker without the plugin.
  *
  * Files: plugin.c the hooks, identity.c whether this is the binary we were built
- * for, options.c the ini, bridge.c the only one that takes the GIL, worker.c what
- * ends a worker.
+ * for, options.c the ini, bridge.c the only one that takes the GIL, system_exit.c what
+ * an application's SystemExit becomes, worker.c what ends a worker.
  */
 #ifndef COW_PLUGIN_H
 #define COW_PLUGIN_H
@@ -45,7 +45,22 @@ int cow_bridge_exit_handlers(volatile int *taken);
  * process with `code` at the deadline. */
 void cow_bridge_flush(int code);
 
+/* Whether the calling thread is the one that runs them. Waits for ever if another one
+ * does: that one ends the process. With the GIL. */
+int cow_bridge_handlers_are_mine(void);
+
+/* The code of the SystemExit that was pending when they began, or -1. */
+int cow_bridge_pending_code(void);
+
+/* system_exit.c, with the GIL. In each interpreter, before the fork: */
+void cow_system_exit_hook(void);
+/* Clear what Python has raised and nobody handled; a SystemExit's code, or -1. */
+int cow_system_exit_pending(void);
+
 /* worker.c */
+/* Whether this process ends without finalization; not the master, nor a child that the
+ * application forked. */
+int cow_worker_leaves_fast(void);
 void cow_worker_ask_to_leave(void);  /* after the requests in flight */
 void cow_worker_exit_now(void);      /* although requests are in flight */
 void cow_worker_wake_master(void);   /* when a worker dies; in the master */

@@ -4,6 +4,8 @@
  * Every way runs the application's exit handlers and ends in _exit() with uWSGI's
  * own code: Py_Finalize would write to the heap that all workers share.
  */
+#include "python.h"
+
 #include <pthread.h>
 #include <sys/syscall.h>
 
@@ -135,11 +137,25 @@ static void end_without_finalization(void) {
     cow_bridge_flush(status);
     for (int i = 0; i < 256; i++)
         if (strcmp(uwsgi.p[i]->name, "python") == 0) uwsgi.p[i]->atexit = NULL;
+    if (cow_bridge_pending_code() >= 0) exit(cow_bridge_pending_code());
+}
+
+int cow_worker_leaves_fast(void) {
+    if (getpid() == uwsgi.workers[0].pid || getpid() != uwsgi.mypid) return 0;
+    return uwsgi.mywid ? cow_bridge_exits_fast() : cow_bridge_immortal();
 }
 
 void cow_worker_atexit(void) {
     if (!cow_api || getpid() != uwsgi.mypid)
         return; /* or the application's own child */
+    /* Somebody has finalized Python: nothing of ours can run in it. */
+    if (!Py_IsInitialized()) {
+        if (uwsgi.mywid && cow_bridge_exits_fast()) {
+            run_other_plugins();
+            _exit(status);
+        }
+        return;
+    }
     if (uwsgi.mywid == 0) {
         if (cow_bridge_immortal()) end_without_finalization();
         return;

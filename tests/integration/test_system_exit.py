@@ -1,0 +1,123 @@
+"""An application that ends its process itself, under uWSGI."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import Servers
+from harness.processes import children, wait_until
+from harness.server import Server
+from test_lifecycle import notes
+
+CODES = {"code": 7, "none": 0, "text": 1, "subclass": 8, "generator": 7, "now": 9}
+
+
+@contextlib.contextmanager
+def status_kept(server: Server):  # type: ignore[no-untyped-def]
+    """A stopped master reaps nobody: what has ended shows its status until then."""
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+def fields(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def status(pid: int) -> int:
+    """What a process that has ended would tell wait()."""
+    wait_until(lambda: fields(pid)[0] == "Z", 20, f"{pid} to end")
+    return int(fields(pid)[-1])
+
+
+def ended(server: Server, path: str) -> tuple[int, int]:
+    """The worker, and its status, after the request that ended it."""
+    worker = server.workers()[0]
+    with status_kept(server):
+        with contextlib.suppress(OSError):
+            server.get(path, timeout=20)
+        return worker, status(worker)
+
+
+@pytest.mark.parametrize("plugin", [True, False], ids=["ours", "control"])
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_sys_exit_in_a_request_ends_the_worker_with_its_code(
+    servers: Servers, threads: str, plugin: bool, tmp_path: Path
+) -> None:
+    """It ended in SIGSEGV: the exit handlers were run after Py_Finalize."""
+    if threads == "3" and not plugin:
+        pytest.skip("uWSGI alone hangs then")
+    log = tmp_path / "exit"
+    ini = {"processes": "1", "threads": threads, "forkbomb-delay": "0"}
+    environ = {"EXIT_LOG": str(log)}
+    server = servers.uwsgi(ini, app="exits", environ=environ, plugin=plugin)
+    server.wait_serving()
+    for how, code in CODES.items():
+        worker, ended_with = ended(server, f"/{how}")
+        assert ended_with == code << 8, how
+        said = notes(log).get(worker, [])
+        if how == "now":
+            assert said == []
+            continue
+        assert said == ["second", "first"] + ([] if plugin else ["finalized"])
+        out = Path(f"{log}.out").read_text()
+        assert f"{worker} {'code' if how == 'generator' else how}\n" in out
+        server.wait_serving()
+    assert "Segmentation" not in server.log
+
+
+def test_sys_exit_in_an_interpreter_of_its_own_runs_the_handlers_of_all(
+    servers: Servers, tmp_path: Path
+) -> None:
+    log = tmp_path / "exit"
+    ini = {
+        "processes": "1",
+        "mount": ["/one=exits:application", "/two=exits:application"],
+        "manage-script-name": "true",
+    }
+    server = servers.uwsgi(ini, app=None, environ={"EXIT_LOG": str(log)})
+    worker, ended_with = ended(server.wait_serving("/one/"), "/two/code")
+    assert ended_with == 7 << 8
+    assert notes(log)[worker] == ["second", "first"] * 2
+
+
+def test_sys_exit_in_a_thread_ends_the_thread_alone(servers: Servers) -> None:
+    ini = {"processes": "1"}
+    environ = {"EXIT_LOG": "/dev/null"}
+    server = servers.uwsgi(ini, app="exits", environ=environ).wait_serving()
+    before = server.workers()
+    assert server.get("/thread")[1] == b"ok"
+    assert server.workers() == before
+
+
+@pytest.mark.parametrize("plugin", [True, False], ids=["ours", "control"])
+@pytest.mark.parametrize("who", ["mule", "spooler"])
+def test_sys_exit_in_a_mule_and_in_a_spooler_runs_the_handlers_once(
+    servers: Servers, who: str, plugin: bool, tmp_path: Path
+) -> None:
+    log = tmp_path / "exit"
+    environ = {"EXIT_LOG": str(log)}
+    (tmp_path / "spool").mkdir()
+    ini = {
+        "processes": "1",
+        "spooler-frequency": "1",
+        **({"mule": "exits:mule"} if who == "mule" else {}),
+        **({"spooler": str(tmp_path / "spool")} if who == "spooler" else {}),
+    }
+    server = servers.uwsgi(ini, app="exits:order", environ=environ, plugin=plugin)
+    server.wait_serving()
+    server.wait_log("spawned uWSGI worker 1")
+    (worker,) = re.findall(r"uWSGI worker 1 \(pid: (\d+)", server.log)
+    (pid,) = {*children(server.pid)} - {int(worker)}
+    with status_kept(server):
+        server.get(f"/{who}")
+        assert status(pid) == 7 << 8
+    assert notes(log)[pid] == ["second", "first"] + ([] if plugin else ["finalized"])
+    assert f"{pid} code\n" in Path(f"{log}.out").read_text()
