@@ -146,7 +146,7 @@ static void keep_arguments(PyObject *keep) {
 static PyObject *walk(PyObject *unused, PyObject *arguments) {
     struct cow_walk out;
     PyObject *keep, *held;
-    if (!PyArg_ParseTuple(arguments, "O!O", &PyList_Type, &keep, &held)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "OO", &keep, &held)) return NULL;
     keep_arguments(keep);
     int code = cow_api->immortal_walk(keep, held, COW_FILL_DEFAULT, &out);
     immortal += out.objects;
