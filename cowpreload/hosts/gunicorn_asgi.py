@@ -88,6 +88,10 @@ class ASGIDrainMixin:
             await _close_websocket(connection)
         while self.nr_conns > 0 and self.loop.time() < until:
             await asyncio.sleep(0.1)
+        for connection in list(self.cow_connections):
+            # gunicorn would wait for one that has never sent a byte.
+            if getattr(connection, "_awaiting_request", False):
+                connection._keepalive_timeout()
         super().handle_exit_signal()  # type: ignore[misc]
 
     async def _shutdown(self) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import os
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -93,6 +94,19 @@ def test_exit_handlers_run_when_graceful_timeout_ends_a_request(
     assert [status for status, _ in found] == statuses
 
 
+@pytest.mark.parametrize("host", LOOPS)
+def test_a_connection_that_never_sends_does_not_hold_a_worker(
+    servers: Servers, host: str
+) -> None:
+    """Browsers connect ahead."""
+    server = ready(servers.on(host, {"graceful-timeout": "60"}, workers=1))
+    (worker,) = server.workers()
+    with socket.create_connection(("127.0.0.1", server.port)):
+        assert server.get("/")[0] == 200  # later than it, so it was accepted too
+        os.kill(worker, signal.SIGTERM)
+        wait_until(lambda: not alive(worker), 30, "the worker to be gone")
+
+
 @pytest.mark.parametrize("host", ["asgi", "uvicorn"])
 def test_a_websocket_is_told_to_connect_anew(servers: Servers, host: str) -> None:
     """gunicorn's asgi waits for its end until graceful_timeout, and cuts it off."""
@@ -100,11 +114,11 @@ def test_a_websocket_is_told_to_connect_anew(servers: Servers, host: str) -> Non
     closed = pytest.importorskip("websockets.exceptions").ConnectionClosed
     server = ready(servers.on(host, {}, workers=1))
     (worker,) = server.workers()
-    with client.connect(f"ws://127.0.0.1:{server.port}/ws") as socket:
-        socket.send("one")
-        assert socket.recv(timeout=10) == "one"
+    with client.connect(f"ws://127.0.0.1:{server.port}/ws") as talk:
+        talk.send("one")
+        assert talk.recv(timeout=10) == "one"
         os.kill(worker, signal.SIGTERM)
         with pytest.raises(closed) as caught:
-            socket.recv(timeout=20)
+            talk.recv(timeout=20)
     assert caught.value.rcvd.code == 1012
     wait_until(lambda: not alive(worker), 20, "the worker to be gone")

@@ -54,7 +54,7 @@ def check_whole(found: Sharing) -> None:
     assert abs(found.private - found.kernel_private) <= 64 * found.page_size
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", [*HOSTS, "gevent", "uvicorn"])
 def test_a_worker_serves_on_while_its_copy_is_read(servers: Servers, host: str) -> None:
     """No answer is lost, the copy is gone afterwards, and can be made again."""
     server = ready(servers.on(host, environ={"HEAP_MB": "30"}), workers=2)
