@@ -5,6 +5,7 @@ Metadata is in pyproject.toml. What is here is what setuptools has no words for.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -17,6 +18,24 @@ ROOT = Path(__file__).parent
 BESIDE = ROOT / "cowpreload" / "start-up"
 # The first that ignores the import line of a .pth; see cowpreload/startup.py.
 NEEDS_START = sys.version_info >= (3, 18)
+RELATIVE = re.compile(r"!?\[([^\]]*)\]\((?!https?:)([^)]*)\)")
+
+
+def readme() -> str:
+    """README.md for the page of an index, where no file of this tree can be reached.
+
+    A relative link would lead nowhere and the picture would be a broken one: each
+    becomes its text and the file's name.
+    """
+
+    def plain(found: re.Match[str]) -> str:
+        text, file = found[1], found[2].partition("#")[0]
+        return f"`{file}`" if text == file else f"{text} (`{file}`)"
+
+    text = RELATIVE.sub(plain, (ROOT / "README.md").read_text(encoding="utf-8"))
+    title, rest = text.split("\n", 1)
+    note = "The files named in parentheses are in the source distribution.\n"
+    return f"{title}\n{rest.rstrip()}\n\n{note}"
 
 
 def copy_startup_files(directory: Path) -> None:
@@ -58,6 +77,8 @@ class BuildEditable(editable_wheel):
 
 
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     cffi_modules=[
         "cowpreload/native/build.py:core",
         "cowpreload/native/build.py:offsets",

@@ -23,11 +23,20 @@ from harness.server import Server
 from cowpreload.board import open_board
 
 TESTS = Path(__file__).parent
+ROOT = TESTS.parent
 PROGRAMS = TESTS / "programs"
-SITE = TESTS.parent / "examples" / "django_app"
+SITE = ROOT / "examples" / "django_app"
 
-# What the interpreter's version can change: all of these, and what is marked.
-EACH_PYTHON = (TESTS / "unit", TESTS / "native")
+# What the interpreter's version can change: all in these, and what is marked.
+EACH_PYTHON = (
+    TESTS / "unit",
+    TESTS / "native",
+    TESTS / "integration" / "test_executors.py",
+    TESTS / "integration" / "test_immortality.py",
+    TESTS / "integration" / "test_loops.py",
+    TESTS / "integration" / "test_startup.py",
+    TESTS / "integration" / "test_why_causes.py",
+)
 
 PYPY = sys.implementation.name == "pypy"
 NO_UWSGI = "uWSGI's Python plugin, and ours, embed CPython"
@@ -64,7 +73,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs on every interpreter."""
     for item in items:
-        if any(folder in item.path.parents for folder in EACH_PYTHON):
+        if not {item.path, *item.path.parents}.isdisjoint(EACH_PYTHON):
             item.add_marker("each_python")
 
 
@@ -217,6 +226,25 @@ def gunicorn23(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return once(tmp_path_factory, "gunicorn23", install)
 
 
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the source distribution, and the wheel that was made of it."""
+
+    def build(directory: Path) -> None:
+        make = "import sys; from setuptools.build_meta import build_sdist as make;"
+        code = f"{make} make({str(directory)!r})"
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, **quiet)
+        (source,) = directory.glob("*.tar.gz")
+        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+        pip += ["--no-build-isolation", "--wheel-dir", str(directory), str(source)]
+        # Not a figure of it is read: what the compiler would gain, the tests lose.
+        environ = {**os.environ, "CFLAGS": "-O0"}
+        subprocess.run(pip, check=True, timeout=600, env=environ)
+
+    return once(tmp_path_factory, "built", build)
+
+
 @pytest.fixture
 def servers(
     request: pytest.FixtureRequest,
@@ -227,8 +255,10 @@ def servers(
     started = Servers(tmp_path, plugin_directory)
     request.node.stash_servers = started
     yield started
+    # No test looks at an end that comes after it: a second of each server's, in all
+    # minutes. One that matters is asked for: signal and wait_exit, or stop.
     for each in started.running:
-        each.stop()
+        each.kill()
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -34,8 +34,14 @@ def demo(version: str) -> str:
     return demo_table(figures).markdown()
 
 
-SCENARIOS = ("instagram", "nelson", "scale")
+SCENARIOS = ("cpu", "instagram", "nelson", "scale")
 VERSIONS = ("3.13", "3.11")
+
+
+def path(scenario: str, version: str) -> Path | None:
+    """The file of a result, if there is one."""
+    found = FIGURES / f"{scenario}-{version}.json"
+    return found if found.exists() else None
 
 
 def result(scenario: str, version: str) -> dict[str, Any]:
@@ -47,9 +53,11 @@ def result(scenario: str, version: str) -> dict[str, Any]:
 
 
 def results() -> dict[str, dict[str, Any]]:
-    """Every scenario on every interpreter."""
+    """Every scenario on every interpreter, as far as it was measured there."""
     return {
-        f"CPython {version}": {name: result(name, version) for name in SCENARIOS}
+        f"CPython {version}": {
+            name: result(name, version) for name in SCENARIOS if path(name, version)
+        }
         for version in VERSIONS
     }
 
@@ -62,6 +70,7 @@ def _scenario_parts() -> dict[str, Part]:
         )
         for version in VERSIONS
         for name in SCENARIOS
+        if path(name, version)
     }
 
 
@@ -104,13 +113,12 @@ PARTS: dict[str, Part] = {
 
 def old_pictures() -> list[Path]:
     """The results whose picture was drawn from other figures, or is missing."""
-    paths = [
-        FIGURES / f"{name}-{version}.json" for name in SCENARIOS for version in VERSIONS
-    ]
+    paths = [path(name, version) for name in plots.DRAW for version in VERSIONS]
     return [
-        path
-        for path in paths
-        if plots.drawn_from(path.with_suffix(".png")) != plots.figures_hash(path)
+        each
+        for each in paths
+        if each
+        and plots.drawn_from(each.with_suffix(".png")) != plots.figures_hash(each)
     ]
 
 
@@ -126,8 +134,8 @@ def main() -> int:
     """Write or check every part."""
     code = 0
     for name, (file, make) in PARTS.items():
-        path = ROOT / file
-        text = path.read_text()
+        document = ROOT / file
+        text = document.read_text()
         renewed = render(text, name, make())
         if renewed == text:
             continue
@@ -135,13 +143,13 @@ def main() -> int:
             print(f"docs: {file}: part {name} is old; run: make docs", file=sys.stderr)
             code = 1
         else:
-            path.write_text(renewed)
-    for path in old_pictures():
+            document.write_text(renewed)
+    for figures in old_pictures():
         if "--check" in sys.argv:
-            print(f"docs: {path.stem}.png is old; run: make docs", file=sys.stderr)
+            print(f"docs: {figures.stem}.png is old; run: make docs", file=sys.stderr)
             code = 1
         else:
-            plots.draw(path)
+            plots.draw(figures)
     return code
 
 

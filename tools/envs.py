@@ -13,6 +13,7 @@ import functools
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -90,6 +91,10 @@ def require():
     if not (shutil.which("cc") or shutil.which("gcc")):
         fail("no C compiler: apt-get install build-essential")
     found = interpreters()
+    minors = [minor for minor, _ in found]
+    absent = [minor for minor in range(OLDEST, NEWEST + 1) if minor not in minors]
+    names = [" ".join(f"3.{minor}" for minor in each) for each in (minors, absent)]
+    say(f"CPython here: {names[0] or 'none'}; not here: {names[1] or 'none'}")
     if not found:
         fail(
             f"no CPython from 3.{OLDEST} on with venv and headers: "
@@ -111,6 +116,40 @@ def stamp(path):
     return path + " " + digest.hexdigest()
 
 
+def clean_environ():
+    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+
+
+def run(*command):
+    """Run a command in the checkout to its end; its exit code."""
+    process = subprocess.Popen(list(map(str, command)), cwd=ROOT, env=clean_environ())
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        # The terminal sent it Ctrl-C too. subprocess.call would kill it after 0.25 s,
+        # and leave the servers of a test or of the demo behind.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        process.wait()
+        raise
+
+
+def must(*command):
+    """Run a command that prepares others; ends if it fails, which it has explained."""
+    code = run(*command)
+    if code:
+        fail(f"{' '.join(map(str, command))}: exit code {code}; see above")
+
+
+def become(*command):
+    """Run a command in the checkout, in place of this process.
+
+    Signals wait until it has come so far as to end what it started.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    os.chdir(ROOT)
+    os.execve(str(command[0]), list(map(str, command)), clean_environ())
+
+
 def environment(minor, path):
     """A virtual environment with the package (editable) and all extras; its bin/.
 
@@ -123,26 +162,18 @@ def environment(minor, path):
     if not mark.exists() or mark.read_text() != wanted:
         say(f"setting up {home.relative_to(ROOT)}")
         if not (home / "bin" / "pip").exists():
-            subprocess.check_call([path, "-m", "venv", "--clear", str(home)])
-        pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+            must(path, "-m", "venv", "--clear", home)
+        pip = [home / "bin" / "python", "-m", "pip", "install", "--quiet"]
         pip += ["--disable-pip-version-check"]
-        subprocess.check_call([*pip, "--upgrade", "pip", "setuptools>=77", "cffi>=2"])
+        must(*pip, "--upgrade", "pip", "setuptools>=77", "cffi>=2")
         # In this environment's own build directory: interpreters share the checkout.
-        subprocess.check_call(
-            [*pip, "--no-build-isolation", "--editable", f"{ROOT}[{extras}]"]
-        )
+        must(*pip, "--no-build-isolation", "--editable", f"{ROOT}[{extras}]")
         mark.write_text(wanted)
     return home / "bin"
 
 
 def newest():
     return environment(*require()[-1])
-
-
-def run(*command, **variables):
-    environ = dict(os.environ, **variables)
-    environ.pop("PYTHONPATH", None)
-    return subprocess.call([str(part) for part in command], cwd=str(ROOT), env=environ)
 
 
 def test_on(found, arguments):
@@ -169,6 +200,8 @@ def test_all(arguments):
 
 def test_others(arguments):
     """On all but the newest: what their versions can change."""
+    if not require()[:-1]:
+        say("one interpreter alone: install others, as with pyenv, to test on them")
     return test_on(require()[:-1], ["-m", "each_python and not deep", *arguments])
 
 
@@ -178,7 +211,7 @@ def asan(arguments):
 
 
 def demo(arguments):
-    return run(newest() / "python", "-m", "cowpreload.bench.demo", *arguments)
+    become(newest() / "python", "-m", "cowpreload.bench.demo", *arguments)
 
 
 def c_files():
@@ -227,4 +260,8 @@ COMMANDS = {
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
         fail(f"usage: envs.py {'|'.join(COMMANDS)}")
-    sys.exit(COMMANDS[sys.argv[1]](sys.argv[2:]))
+    try:
+        sys.exit(COMMANDS[sys.argv[1]](sys.argv[2:]))
+    except KeyboardInterrupt:
+        say("stopped")
+        sys.exit(128 + signal.SIGINT)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cowpreload.bench.mode import SHOWN
-from cowpreload.bench.scenario_tables import TABLES, mib, setting
+from cowpreload.bench.scenario_tables import TABLES, mib, ratio, setting
 from cowpreload.units import MIB
 
 Figures = Mapping[str, Any]
@@ -45,31 +45,34 @@ def _heap(scale: Figures) -> str:
 
 
 def readme(results: Mapping[str, Figures]) -> str:
-    """Plain and all on both hosts: what a worker has, and what one more costs."""
-    instagram, scale = results["instagram"], results["scale"]
+    """Plain and all on both hosts: what a worker has, what a request and one more cost.
+
+    Memory is of `instagram`, the last worker of `scale`, processor time of `cpu`.
+    """
+    instagram, scale, cpu = results["instagram"], results["scale"], results["cpu"]
     heap, plan = _heap(scale), instagram["method"]["plan"]
     rows = []
     for host, shown in SHOWN.items():
         for mode, name in (("plain", "preload"), ("all", "cow")):
             end = instagram["modes"][f"{host} {mode}"]["summary"]["end"]
             line = scale["heaps"][heap][f"{host} {mode}"]["cost"]
-            ratio = instagram["throughput"][host]["ratio"]["median"]
             rows.append(
                 (
                     f"{shown} {name}",
                     mib(end["private"], 1),
                     mib(end["shared"], 1),
                     mib(end["total_pss"]),
-                    f"{ratio if mode == 'all' else 1:.2f}",
                     f"{line['mib_a_worker']:.1f}",
+                    ratio(cpu["cpu"][host]["ratio"]) if mode == "all" else "1",
                 )
             )
-    head = ("mode", "private/worker", "shared/worker", "total PSS", "req/s")
+    head = ("mode", "private/worker", "shared/worker", "total PSS", "one more worker")
     return (
         f"{setting(dict(instagram))}; {plan['workers']} workers, "
-        f"{plan['warm'] + plan['end']} requests; MiB; req/s relative to preload; the "
-        f"last column with a catalogue of {heap} MB:\n\n"
-        + table((*head, "one more worker"), rows)
+        f"{plan['warm'] + plan['end']} requests; MiB; one more worker with a catalogue "
+        f"of {heap} MB; processor time of a request relative to preload, median and "
+        f"quartiles of {cpu['cpu']['gunicorn']['ratio']['n']} pairs, from a run of its "
+        "own:\n\n" + table((*head, "CPU a request"), rows)
     )
 
 

@@ -2,9 +2,9 @@
 
 Takes nothing; gives one table on stdout (and its figures as JSON with --json FILE),
 then leaves the site running under cow, unless DEMO_ONCE=1. Memory is what the kernel
-shows of each mode alone, after the same requests. Rates are compared in pairs, both
-servers of a host side by side and served in turn: a minute apart, the same server was
-seen to differ by 30 % on a shared machine.
+shows of each mode alone, after the same requests. Processor time is compared in pairs,
+both servers of a host side by side and served in turn. Ctrl-C ends it at any moment,
+with all servers and nothing left in /tmp.
 """
 
 from __future__ import annotations
@@ -14,34 +14,37 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cowpreload import _core
 from cowpreload.bench import server as bench
-from cowpreload.bench.client import Load, LoadReport
+from cowpreload.bench.client import LoadReport
 from cowpreload.bench.demo_table import demo_table
+from cowpreload.bench.hall import Hall, paired
+from cowpreload.bench.interrupt import Interrupted, interruptible
+from cowpreload.bench.scenarios.cpu import costs
 from cowpreload.bench.server import Server, script, wait_until
-from cowpreload.bench.site import WARMUP, browsing, find_site
+from cowpreload.bench.site import WARMUP, browsing, find_site, seeded
+from cowpreload.bench.stats import Figures
 from cowpreload.records import Reading
 
 WORKERS = 4
 ROUNDS = 4
 REQUESTS = 500  # a round
-PAIRS = 7
-PAIR_REQUESTS = 200
+PAIRS = 9
+PAIR_REQUESTS = 300
 GROW_MB = 250
 
 
 @dataclass(frozen=True)
 class Row:
-    """One mode; sizes in bytes, `rate` relative to the plain host."""
+    """One mode; sizes in bytes, `cpu` of a request relative to the plain host."""
 
     mode: str
     private: int
@@ -49,7 +52,7 @@ class Row:
     total_pss: int
     wrong: int
     recyclings: int
-    rate: float = 1.0
+    cpu: Figures | None = None
 
 
 def say(text: str) -> None:
@@ -58,46 +61,25 @@ def say(text: str) -> None:
 
 
 class Demo:
-    """The four servers, one after the other, in one temporary directory."""
+    """The four servers, one after the other, in one hall."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.site = find_site()
-        self.environ = {"SHOP_DB": str(directory / "shop.sqlite3")}
-        self._empty = directory / "empty.py"
-        self._empty.touch()
-        self._plugins = directory / "plugins"
-        self._started = 0
+    def __init__(self, hall: Hall) -> None:
+        self._hall = hall
 
-    def prepare(self) -> None:
-        """Fill the database and build the plugin."""
+    @classmethod
+    @contextmanager
+    def closing(cls) -> Iterator[Demo]:
+        """A demo with a filled database; its servers and files are gone at the end."""
         say("filling the database")
-        subprocess.run(
-            [sys.executable, "manage.py", "seed"],
-            cwd=self.site,
-            env={**os.environ, **self.environ},
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        say("building the uWSGI plugin")
-        subprocess.run(
-            [script("cowpreload"), "plugin", "build", "--output", str(self._plugins)],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-
-    def _log(self) -> Path:
-        self._started += 1
-        return self.directory / f"server-{self._started}.log"
+        with seeded(find_site()) as site, Hall.closing(site) as hall:
+            yield cls(hall)
 
     def _gunicorn(self, *arguments: str) -> Server:
-        log = self._log()
         return bench.gunicorn(
             ["--workers", str(WORKERS), *arguments, "shop.wsgi"],
-            self.site,
-            log,
-            self.environ,
+            self._hall.site.path,
+            self._hall.log(),
+            self._hall.site.environ,
         )
 
     def _uwsgi(self, plugins: Path | None, **ini: str | Sequence[str]) -> Server:
@@ -109,28 +91,29 @@ class Demo:
                 "need-app": "true",
                 **keys,
             },
-            self.site,
-            self._log(),
-            self.environ,
+            self._hall.site.path,
+            self._hall.log(),
+            self._hall.site.environ,
             plugins=plugins,
         )
 
     def start(self, mode: str) -> Server:
         """One of the four modes, serving."""
         if mode == "gunicorn --preload":
-            server = self._gunicorn("--config", str(self._empty), "--preload")
+            empty = str(self._hall.empty())
+            server = self._gunicorn("--config", empty, "--preload")
         elif mode == "gunicorn cow":
             server = self._gunicorn("--config", "gunicorn.conf.py")
         elif mode == "uWSGI":
             server = self._uwsgi(None)
         else:
             server = self._uwsgi(
-                self._plugins,
+                self._hall.plugins(),
                 cow_warmup=WARMUP,
                 cow_max_private="200M",
                 cow_max_private_hard="400M",
             )
-        return server.wait_serving(workers=WORKERS)
+        return self._hall.add(server).wait_serving(workers=WORKERS)
 
     def measure(self, mode: str) -> Row:
         """Serve the same requests, then read every process."""
@@ -140,7 +123,7 @@ class Demo:
             for number in range(ROUNDS):
                 report = self.load(server, REQUESTS)
                 wrong += report.wrong + report.failed
-                say(f"{mode}: {(number + 1) * REQUESTS} requests, {report.rate:.0f}/s")
+                say(f"{mode}: {(number + 1) * REQUESTS} requests")
             readings = [_core.take_reading(pid) for pid in server.workers()]
             master = _core.take_reading(server.pid)
             recyclings = self._grow_one(server, mode)
@@ -154,25 +137,16 @@ class Demo:
         )
 
     def load(self, server: Server, count: int) -> LoadReport:
-        paths = browsing(server, count)
-        load = Load(server.port, paths, requests=count, seconds=60)
-        return load.start().finish()
+        return self._hall.load(server, browsing(server, count))
 
-    def compare(self, plain: str, ours: str) -> float:
-        """Rate of `ours` relative to `plain`: median of pairs in both orders."""
+    def compare(self, plain: str, ours: str) -> Figures:
+        """Processor time of a request under `ours`, relative to `plain`."""
         say(f"{ours} against {plain}: {PAIRS} pairs of {PAIR_REQUESTS} requests")
         with self.start(plain) as first, self.start(ours) as second:
             for server in (first, second):
                 self.load(server, REQUESTS)
-            ratios = []
-            for number in range(PAIRS):
-                order = (first, second) if number % 2 else (second, first)
-                rates = {
-                    id(each): self.load(each, PAIR_REQUESTS).rate for each in order
-                }
-                ratios.append(rates[id(second)] / rates[id(first)])
-        say("ratios " + " ".join(f"{ratio:.2f}" for ratio in ratios))
-        return statistics.median(ratios)
+            blocks = [browsing(first, PAIR_REQUESTS)] * PAIRS
+            return costs(*paired(self._hall, first, second, blocks))
 
     def _grow_one(self, server: Server, mode: str) -> int:
         """Let one worker leak; how many workers were recycled for it."""
@@ -203,6 +177,19 @@ def _versions() -> dict[str, str]:
     }
 
 
+def measure_all(demo: Demo) -> dict[str, Any]:
+    """The figures of all four modes, as the JSON has them."""
+    rows = {mode: demo.measure(mode) for mode in MODES}
+    for plain, ours in (MODES[:2], MODES[2:]):
+        rows[ours] = replace(rows[ours], cpu=demo.compare(plain, ours))
+    return {
+        **_versions(),
+        "workers": WORKERS,
+        "requests": ROUNDS * REQUESTS,
+        "rows": [asdict(row) for row in rows.values()],
+    }
+
+
 def leave_running(demo: Demo) -> None:
     """Serve until the user ends it."""
     with demo.start("gunicorn cow") as server:
@@ -213,39 +200,38 @@ def leave_running(demo: Demo) -> None:
             f"Stop it:          Ctrl-C here, or kill {server.pid}",
             flush=True,
         )
-        try:
-            server.process.wait()
-        except KeyboardInterrupt:
-            say("stopping")
+        server.process.wait()
 
 
-def main() -> int:
-    """Run the demo."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the figures here")
-    arguments = parser.parse_args()
+def run(path: Path | None) -> int:
+    """All of the demo; 1 if an answer was wrong or missing."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="cow-demo-") as name:
-        demo = Demo(Path(name))
-        demo.prepare()
-        rows = [asdict(demo.measure(mode)) for mode in MODES]
-        rows[1]["rate"] = demo.compare(MODES[0], MODES[1])
-        rows[3]["rate"] = demo.compare(MODES[2], MODES[3])
-        figures: dict[str, Any] = {
-            **_versions(),
-            "workers": WORKERS,
-            "requests": ROUNDS * REQUESTS,
-            "rows": rows,
-        }
-        if arguments.json:
-            arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
-        print(f"\n{demo_table(figures).terminal()}\n\n{time.monotonic() - began:.0f} s")
-        if any(row["wrong"] for row in rows):
+    with Demo.closing() as demo:
+        figures = measure_all(demo)
+        if path:
+            path.write_text(json.dumps(figures, indent=1) + "\n")
+        print(
+            f"\n{demo_table(figures).terminal()}\n\n{time.monotonic() - began:.0f} s",
+            flush=True,
+        )
+        if any(row["wrong"] for row in figures["rows"]):
             say("some answers were wrong or missing: see above")
             return 1
         if os.environ.get("DEMO_ONCE") != "1":
             leave_running(demo)
     return 0
+
+
+def main() -> int:
+    """Run the demo; 128 + the signal that ended it."""
+    try:
+        with interruptible():
+            parser = argparse.ArgumentParser(description=__doc__)
+            parser.add_argument("--json", type=Path, help="write the figures here")
+            return run(parser.parse_args().json)
+    except Interrupted as stopped:
+        say("stopped: every server has ended")
+        return 128 + int(stopped.args[0])
 
 
 if __name__ == "__main__":

@@ -5,28 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 from cowpreload.bench.render import Table
+from cowpreload.bench.scenario_tables import ratio
 from cowpreload.units import MIB
 
-HEAD = ("mode", "private/worker", "shared/worker", "total PSS", "req/s", "recycled")
+HEAD = ("mode", "private", "shared", "total PSS", "recycled")
 
 
 def demo_table(figures: dict[str, Any]) -> Table:
-    """A row a mode; sizes in MiB, rate relative to the plain host."""
-    rows = tuple(
+    """A row a mode; sizes in MiB, processor time relative to the plain host.
+
+    A run from before that was measured has no such column.
+    """
+    rows = [
         (
             row["mode"],
             f"{row['private'] / MIB:.1f}",
             f"{row['shared'] / MIB:.1f}",
             f"{row['total_pss'] / MIB:.0f}",
-            f"{row['rate']:.2f}",
             str(row["recyclings"]),
         )
         for row in figures["rows"]
-    )
+    ]
     title = (
         f"CPython {figures['python']}, Django {figures['django']}, "
         f"gunicorn {figures['gunicorn']}, uWSGI {figures['uwsgi']}; "
-        f"{figures['workers']} workers, {figures['requests']} requests; MiB; "
-        "req/s relative to the plain host:"
+        f"{figures['workers']} workers, {figures['requests']} requests; MiB, private "
+        "and shared of a worker"
     )
-    return Table(title, HEAD, rows)
+    costs = [row.get("cpu") for row in figures["rows"]]
+    if not any(costs):
+        return Table(f"{title}:", HEAD, tuple(rows))
+    title += "; CPU a request relative to the plain host, median and quartiles of pairs"
+    cells = [ratio(cost["ratio"]) if cost else "1" for cost in costs]
+    whole = tuple((*row, cell) for row, cell in zip(rows, cells, strict=True))
+    return Table(f"{title}:", (*HEAD, "CPU a request"), whole)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cowpreload import plugin_build
@@ -16,10 +17,29 @@ from cowpreload.bench.cgroup import Cgroup
 from cowpreload.bench.client import Load, LoadReport
 from cowpreload.bench.journal import say
 from cowpreload.bench.mode import Mode
+from cowpreload.bench.observe import cpu_seconds
 from cowpreload.bench.server import Server, script
 from cowpreload.bench.site import Site
 
 LOADS = 600.0  # seconds that one load may take at most
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of requests, served by one server.
+
+    Attributes:
+        report: what became of them.
+        cpu: seconds of processor time that the whole server took for it.
+    """
+
+    report: LoadReport
+    cpu: float
+
+    @property
+    def cpu_ms(self) -> float:
+        """Milliseconds of processor time a request that was answered right."""
+        return 1000 * self.cpu / self.report.right if self.report.right else 0.0
 
 
 class Hall:
@@ -166,15 +186,17 @@ def paired(
     blocks: Sequence[Sequence[str]],
     *,
     may_fail: bool = False,
-) -> tuple[list[LoadReport], list[LoadReport]]:
+) -> tuple[list[Block], list[Block]]:
     """Serve each block from both, side by side and in changing order.
 
     A minute apart, the same server was seen to differ by 30 % on a shared machine: only
-    the ratio of two rates of one block means something.
+    the ratio of two figures of one block means something.
     """
-    given: tuple[list[LoadReport], list[LoadReport]] = ([], [])
+    given: tuple[list[Block], list[Block]] = ([], [])
     servers = ((first, given[0]), (second, given[1]))
-    for number, block in enumerate(blocks):
-        for server, reports in servers if number % 2 else servers[::-1]:
-            reports.append(hall.load(server, block, may_fail=may_fail))
+    for number, paths in enumerate(blocks):
+        for server, served in servers if number % 2 else servers[::-1]:
+            before = cpu_seconds(server)
+            report = hall.load(server, paths, may_fail=may_fail)
+            served.append(Block(report, cpu_seconds(server) - before))
     return given

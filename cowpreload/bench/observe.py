@@ -7,6 +7,7 @@ only and sends nothing but the signal that ends a server.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Sequence
@@ -17,17 +18,22 @@ from cowpreload import _core
 from cowpreload.bench.server import Server, alive, wait_until
 from cowpreload.errors import NativeError
 
+TICK = 1 / os.sysconf("SC_CLK_TCK")  # seconds
 PAUSE = 0.02  # seconds between two looks at all memory while workers leave
 QUIET = 0.3  # seconds without any work that count as rest
 
 
 @dataclass(frozen=True)
 class Stat:
-    """Of /proc/PID/stat: minor faults, those of reaped children, work in ticks."""
+    """Of /proc/PID/stat: minor faults and work in ticks, its own and reaped children's.
+
+    The kernel knows the work to a nanosecond and shows it in whole ticks, of 10 ms.
+    """
 
     faults: int
     children_faults: int
     ticks: int
+    children_ticks: int
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,19 @@ def stat(pid: int) -> Stat:
     """Read /proc/PID/stat; a zombie has one too. OSError if the process is gone."""
     text = Path(f"/proc/{pid}/stat").read_text()
     fields = text.rpartition(")")[2].split()  # from the third on: proc(5)
-    return Stat(int(fields[7]), int(fields[8]), int(fields[11]) + int(fields[12]))
+    utime, stime, cutime, cstime = map(int, fields[11:15])
+    return Stat(int(fields[7]), int(fields[8]), utime + stime, cutime + cstime)
+
+
+def cpu_seconds(server: Server) -> float:
+    """Processor time of the master and all its workers so far, those that left too."""
+    master = stat(server.pid)
+    ticks = master.ticks + master.children_ticks
+    for pid in server.workers():
+        with contextlib.suppress(OSError):  # it may leave meanwhile
+            worker = stat(pid)
+            ticks += worker.ticks + worker.children_ticks
+    return ticks * TICK
 
 
 def look(server: Server) -> Memory:

@@ -133,14 +133,14 @@ def missing() -> str:
 
 
 def draw(path: Path) -> Path | None:
-    """Draw the figures at `path`; the picture beside them, None if there are none yet.
+    """Draw the figures at `path`; the picture beside them, None if there is none.
 
     Raises:
         ImportError: `missing` says why.
     """
     figures: Figures = json.loads(path.read_text())
-    needs, make = DRAW[figures["scenario"]]
-    if not figures.get(needs):
+    needs, make = DRAW.get(figures["scenario"], ("", None))
+    if make is None or not figures.get(needs):
         return None
     if missing():
         raise ImportError(missing())

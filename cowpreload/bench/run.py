@@ -7,51 +7,27 @@ ignored while it does.
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from cowpreload.bench import plots
 from cowpreload.bench.hall import Hall
+from cowpreload.bench.interrupt import Interrupted, interruptible
 from cowpreload.bench.journal import Journal, say
 from cowpreload.bench.machine import missing
 from cowpreload.bench.scenario_tables import report
-from cowpreload.bench.scenarios import Options, instagram, nelson, scale
+from cowpreload.bench.scenarios import Options, cpu, instagram, nelson, scale
 from cowpreload.bench.site import find_site, seeded
 from cowpreload.errors import NotFoundError
 
 SCENARIOS: dict[str, Any] = {
+    "cpu": cpu,
     "instagram": instagram,
     "nelson": nelson,
     "scale": scale,
 }
-
-
-class Interrupted(BaseException):
-    """A signal asked for the end; `args[0]` is its number."""
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Turn the first SIGINT or SIGTERM into Interrupted, and ignore the rest."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_IGN)
-        raise Interrupted(number)
-
-    before = {
-        each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def estimate(names: Sequence[str], size: str) -> int:

@@ -99,29 +99,42 @@ def collectors(figures: Figures) -> Table:
     return Table(title, ("mode", "gc.isenabled()", "gc.get_threshold()"), tuple(rows))
 
 
-def ratios(figures: Figures) -> Table:
-    """Requests a second, all against plain."""
+def _instagram(figures: Figures) -> list[Table]:
+    return [*(attempts(figures, host) for host in SHOWN), collectors(figures)]
+
+
+# ---- cpu ------------------------------------------------------------------------
+
+
+def ratio(found: Figures) -> str:
+    """The median of the pairs with its quartiles: a ratio without them says nothing."""
+    low, high = found["quartiles"]
+    return f"{found['median']:.2f} ({low:.2f} to {high:.2f})"
+
+
+def costs(figures: Figures) -> Table:
+    """Processor time a request, all against plain."""
     rows = tuple(
         (
             SHOWN[host],
-            f"{found['plain']['median']:.0f}",
-            f"{found['all']['median']:.0f}",
-            f"{found['ratio']['median']:.2f}",
-            "{:.2f} to {:.2f}".format(*found["ratio"]["quartiles"]),
+            f"{found['plain']['median']:.1f}",
+            f"{found['all']['median']:.1f}",
+            ratio(found["ratio"]),
             str(found["ratio"]["n"]),
         )
-        for host, found in figures.get("throughput", {}).items()
+        for host, found in figures.get("cpu", {}).items()
     )
-    head = ("requests/s", "plain", "all", "ratio", "quartiles", "pairs")
-    return Table("Rates, served side by side in turn:", head, rows)
+    plan = figures["method"]["plan"]
+    title = (
+        f"Processor time a request, ms: {plan['workers']} workers, blocks of "
+        f"{plan['block']} requests served by both in turn; medians, quartiles of the "
+        "ratio"
+    )
+    return Table(title, ("host", "plain", "all", "all / plain", "pairs"), rows)
 
 
-def _instagram(figures: Figures) -> list[Table]:
-    return [
-        *(attempts(figures, host) for host in SHOWN),
-        collectors(figures),
-        ratios(figures),
-    ]
+def _cpu(figures: Figures) -> list[Table]:
+    return [costs(figures)]
 
 
 # ---- nelson ---------------------------------------------------------------------
@@ -142,16 +155,15 @@ def bursts(figures: Figures) -> Table:
                 f"{end['total_pss'] / MIB:.0f}",
                 f"{end['most_total_pss'] / MIB:.0f}",
                 str(found["recycled"]),
-                f"{found['rate']['median']:.0f}",
             )
         )
     plan = figures["method"]["plan"]
     title = (
         f"4 workers, {plan['bursts']} bursts of {plan['burst']} requests; MiB a "
         "worker: private at first, at the end, shared at the end; total PSS, its "
-        "highest; recycled; requests/s"
+        "highest; recycled"
     )
-    head = ("mode", "private", "end", "shared", "PSS", "most", "recycled", "req/s")
+    head = ("mode", "private", "end", "shared", "PSS", "most", "recycled")
     return Table(title, head, tuple(rows))
 
 
@@ -167,19 +179,19 @@ def under_cap(figures: Figures) -> Table:
             limit = f" {part['cap'] / MIB:.0f}" if cap == "capped" else ""
             for mode in ("plain", "all"):
                 marks = tuple(part[mode]["rates"])
-                ratio = part["ratio"]["median"] if "ratio" in part else None
+                found_ratio = ratio(part["ratio"]) if "ratio" in part else ""
                 rows.append(
                     (
                         f"{name} {mode}{limit}",
                         *(f"{part[mode]['rates'][mark]:.0f}" for mark in marks),
                         str(part[mode]["failed"]),
                         str(part[mode]["kills"]),
-                        f"{ratio:.2f}" if ratio and mode == "all" else "",
+                        found_ratio if mode == "all" else "",
                     )
                 )
     title = (
         "Right answers a second after so many requests; with a number: under that cap, "
-        "in MiB; ratio: median of pairs"
+        "in MiB; ratio: median and quartiles of pairs"
     )
     head = ("mode", *(marks or ("-",) * 4), "failed", "killed", "ratio")
     return Table(title, head, tuple(rows))
@@ -255,6 +267,7 @@ def _scale(figures: Figures) -> list[Table]:
 
 
 TABLES: dict[str, Callable[[Figures], list[Table]]] = {
+    "cpu": _cpu,
     "instagram": _instagram,
     "nelson": _nelson,
     "scale": _scale,

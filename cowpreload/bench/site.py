@@ -53,13 +53,16 @@ def seeded(path: Path, **variables: str) -> Iterator[Site]:
     """The site at `path` with a fresh, seeded database and these SHOP_ variables."""
     with tempfile.TemporaryDirectory(prefix="cow-bench-") as name:
         environ = {"SHOP_DB": str(Path(name) / "shop.sqlite3"), **variables}
-        subprocess.run(
+        # Its output is kept back: interrupted, it would show a traceback of its own.
+        done = subprocess.run(
             [sys.executable, "manage.py", "seed"],
             cwd=path,
             env={**os.environ, **environ},
-            check=True,
-            stdout=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
         )
+        if done.returncode:
+            raise NotFoundError(f"{path}: cannot be filled with data\n{done.stderr}")
         yield Site(path, Path(name), environ)
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 HELP = "measure what is shared, mode by mode, on real servers"
-_NAMES = ("instagram", "nelson", "scale")
+_NAMES = ("cpu", "instagram", "nelson", "scale")
 
 
 def _name(text: str) -> str:

@@ -52,6 +52,14 @@ def children(pid: int) -> list[int]:
     return sorted(filter(alive, found))
 
 
+def descendants(pid: int) -> list[int]:
+    """Its living children, theirs, and so on; whole if none of them forks meanwhile."""
+    found = children(pid)
+    for child in found:  # which grows
+        found += children(child)
+    return found
+
+
 def script(name: str) -> str:
     """The path of a script that is installed beside this interpreter."""
     return str(Path(sys.executable).with_name(name))

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from harness.processes import alive, children, script, wait_until
+from harness.processes import alive, children, descendants, script, wait_until
 
 
 def free_port() -> int:
@@ -44,7 +44,7 @@ class Server:
     ) -> None:
         self.port = port
         self.log_path = log_path
-        self._seen: set[int] = set()  # every worker that anybody saw
+        self._seen: set[int] = set()  # every process of it that anybody saw
         with log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 command,
@@ -121,45 +121,26 @@ class Server:
     def _all_gone(self) -> bool:
         return not any(map(alive, self._seen))
 
-    def _hold_master(self) -> None:
-        """Stop a master that lives, and learn of every worker it has.
-
-        One forked while the master was told to end can have missed the signal: nobody
-        would end it, and gunicorn's lives on for half its timeout.
-        """
-        if self.process.poll() is None:
-            self.signal(signal.SIGSTOP)
-            self.workers()
-
-    def _kill(self, pid: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
     def kill(self) -> None:
-        """SIGKILL to all, the master first, so that nothing is tidied up."""
-        self._hold_master()
-        self.process.kill()
-        self.process.wait()
+        """SIGKILL to the master, and to all that it and its workers started."""
+        if self.process.poll() is None:
+            self.signal(signal.SIGSTOP)  # it forks no more
+            self._seen.update(descendants(self.pid))
+            self.process.kill()
+            self.process.wait()
         for pid in filter(alive, self._seen):
-            self._kill(pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         wait_until(self._all_gone, 30, "all workers gone")
 
     def stop(self, seconds: float = 15) -> None:
-        """SIGTERM to the master; SIGKILL to what then is left, `seconds` later.
-
-        A worker with children of its own is a master by now (SIGUSR2 of gunicorn): it
-        is left to the test that made it so.
-        """
+        """SIGTERM to the master, and what is left after `seconds` is killed."""
         if self.process.poll() is None:
             self.workers()
             self.signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(seconds)
-            self._hold_master()
-        for pid in filter(alive, [self.pid, *self._seen]):
-            if pid == self.pid or not children(pid):
-                self._kill(pid)
-        self.process.wait()
+        self.kill()
 
     def __enter__(self) -> Server:
         return self
@@ -170,7 +151,7 @@ class Server:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        self.kill()
 
 
 def gunicorn(

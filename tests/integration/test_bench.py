@@ -20,18 +20,21 @@ from harness.processes import alive, children, script, wait_until
 from cowpreload import collector
 from cowpreload.bench import cgroup, plots, pypy
 from cowpreload.bench.hall import Hall
-from cowpreload.bench.scenarios import nelson
+from cowpreload.bench.scenarios import instagram, nelson
 from cowpreload.bench.site import find_site, seeded
 
 pytestmark = pytest.mark.skipif(PYPY, reason="the bench runs on CPython")
 VERSION = "{}.{}".format(*sys.version_info)
 SECONDS = 900  # a machine that does much else
+SIZES = pytest.mark.parametrize(
+    "size", ["tiny", pytest.param("quick", marks=pytest.mark.deep)]
+)
 
 
-def bench(directory: Path, scenario: str) -> tuple[dict, str]:
+def bench(directory: Path, scenario: str, size: str) -> tuple[dict, str]:
     """Run one scenario; its figures and what was printed."""
     done = subprocess.run(
-        [script("cowpreload"), "bench", scenario, "--tiny", "--output", directory],
+        [script("cowpreload"), "bench", scenario, f"--{size}", "--output", directory],
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -41,7 +44,7 @@ def bench(directory: Path, scenario: str) -> tuple[dict, str]:
     figures = json.loads((directory / f"{scenario}-{VERSION}.json").read_text())
     assert figures["complete"]
     drawn = (directory / f"{scenario}-{VERSION}.png").exists()
-    assert drawn == (not plots.missing()), done.stderr
+    assert drawn == (scenario in plots.DRAW and not plots.missing()), done.stderr
     return figures, done.stdout
 
 
@@ -55,51 +58,65 @@ def marked(text: str) -> list[int]:
     return found
 
 
-def test_the_attempts_of_the_article(tmp_path: Path) -> None:
-    figures, printed = bench(tmp_path, "instagram")
+@SIZES
+def test_the_attempts_of_the_article(tmp_path: Path, size: str) -> None:
+    """The tiny run leaves some of the attempts out."""
+    figures, printed = bench(tmp_path, "instagram", size)
     assert figures["versions"]["python"] in printed
-    assert len(figures["modes"]) == 16
-    assert set(figures["throughput"]) == {"gunicorn", "uwsgi"}
+    plan = instagram.PLANS[size]
+    assert set(figures["modes"]) == set(plan.only or [m.key for m in instagram.MODES])
     found = {key: each["summary"] for key, each in figures["modes"].items()}
     for host in ("gunicorn", "uwsgi"):
-        alone, plain, ours = (
-            found[f"{host} {name}"] for name in ("no preload", "plain", "all")
-        )
-        assert alone["fresh"]["private"]["median"] > 25e6
+        plain, ours = (found[f"{host} {name}"] for name in ("plain", "all"))
         assert plain["fresh"]["private"]["median"] < 5e6
         assert ours["end"]["private"]["median"] < plain["end"]["private"]["median"]
+        if alone := found.get(f"{host} no preload"):
+            assert alone["fresh"]["private"]["median"] > 25e6
         # A library's gc.enable() undoes gc.disable(), and does nothing to a threshold.
-        assert found[f"{host} gc.disable()"]["collector"]["enabled"]
-        assert found[f"{host} set_threshold(0)"]["collector"]["threshold"][0] == 0
+        if disabled := found.get(f"{host} gc.disable()"):
+            assert disabled["collector"]["enabled"]
+        if threshold := found.get(f"{host} set_threshold(0)"):
+            assert threshold["collector"]["threshold"][0] == 0
         # Finalization copies; os._exit does not, and neither do we.
         copied = plain["exit"]["pages"]["median"]
         assert copied > 1000
-        assert found[f"{host} threshold+_exit"]["exit"]["pages"]["median"] < copied / 4
         assert ours["exit"]["pages"]["median"] < copied / 4
+        if fast := found.get(f"{host} threshold+_exit"):
+            assert fast["exit"]["pages"]["median"] < copied / 4
 
 
-def test_the_page_of_the_paper(tmp_path: Path) -> None:
-    figures, _ = bench(tmp_path, "nelson")
+@SIZES
+def test_the_page_of_the_paper(tmp_path: Path, size: str) -> None:
+    figures, _ = bench(tmp_path, "nelson", size)
+    plan = nelson.PLANS[size]
     for host in ("gunicorn", "uWSGI"):
         for mode in ("plain", "all"):
             found = figures["memory"][f"{host} {mode}"]
-            assert [len(line) for line in found["private"]] == [3] * nelson.WORKERS
+            points = [len(line) for line in found["private"]]
+            assert points == [plan.bursts + 1] * nelson.WORKERS
             assert found["private"][0][-1] > found["private"][0][0]
         given = figures["throughput"][host]
         assert given["uncapped"]["all"]["failed"] == 0
-        assert given["uncapped"]["ratio"]["n"] == 2
+        assert given["uncapped"]["ratio"]["n"] == plan.marks[-1] // plan.block
         if not cgroup.available() and "capped" in given:
             assert given["capped"]["cap"] < given["uncapped"]["peaks"]["plain"]
 
 
-def test_more_workers(tmp_path: Path) -> None:
-    figures, _ = bench(tmp_path, "scale")
-    for found in figures["heaps"]["5"].values():
-        assert 0 < found["cost"]["mib_a_worker"] < 60
-        assert found["workers"]["2"]["summary"]["private"]["n"] == 2
+def test_a_request_costs_processor_time_on_both_hosts(tmp_path: Path) -> None:
+    """Of the whole server, divided by its requests; a page takes 10 to 20 ms here."""
+    figures, printed = bench(tmp_path, "cpu", "tiny")
+    assert set(figures["cpu"]) == {"gunicorn", "uwsgi"}
+    for found in figures["cpu"].values():
+        assert 0.5 < found["plain"]["median"] < 1000
+        assert 0.5 < found["all"]["median"] < 1000
+        assert found["ratio"]["n"] == 2
+        low, high = found["ratio"]["quartiles"]
+        assert f"{found['ratio']['median']:.2f} ({low:.2f} to {high:.2f})" in printed
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)]
+)
 def test_an_interrupted_run_keeps_what_it_has_and_ends_its_servers(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -145,7 +162,7 @@ def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
         [script("cowpreload"), "bench", "facebook"], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "scenario=facebook: no such scenario; write instagram" in done.stderr
+    assert "scenario=facebook: no such scenario; write cpu, instagram" in done.stderr
 
 
 # ---- control groups -------------------------------------------------------------

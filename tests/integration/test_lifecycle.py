@@ -47,6 +47,7 @@ def exit_notes(path: Path, pid: int) -> list[str]:
     return [each for each in said if not each.startswith("lifespan")]
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("host", ALL_HOSTS)
 def test_a_worker_knows_its_slot_and_its_memory(servers: Servers, host: str) -> None:
     """The heap is shared, the readings are those of the worker."""
@@ -179,6 +180,7 @@ def test_exit_handlers_run_once_each_in_order_and_nothing_is_finalized(
     assert said == ["worker", "second", "first"]
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("host", HOSTS)
 def test_exit_normal_finalizes_as_the_host_does(
     servers: Servers, host: str, tmp_path: Path
@@ -205,6 +207,7 @@ def test_a_mortal_master_finalizes_as_without_us(
     assert said == ["before_fork", "second", "first", *FINALIZED]
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("host", [*HOSTS, *LOOPS])
 def test_max_requests_of_the_host_leaves_our_way(
     servers: Servers, host: str, tmp_path: Path
@@ -221,6 +224,7 @@ def test_max_requests_of_the_host_leaves_our_way(
     assert exit_notes(log, worker) == ["second", "first"]
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("host", ["asgi", "uvicorn"])
 def test_asgi_runs_its_lifespan_in_the_warm_up_and_in_the_worker(
     servers: Servers, host: str, tmp_path: Path

@@ -37,15 +37,18 @@ def sum_is_right(path: str, status: int, body: bytes) -> bool:
     return status == 200 and body == str(sum(range(NUMBER))).encode()
 
 
+# A loss that one recycling in ten shows is seen by 30 in 96 of 100 runs, by 100 always.
+MANY = [30, pytest.param(100, marks=pytest.mark.deep)]
+
+
+@pytest.mark.parametrize("wanted", MANY)
 @pytest.mark.parametrize("keepalive", [False, True], ids=["close", "keepalive"])
 @pytest.mark.parametrize("host", [*HOSTS, *LOOPS, "uwsgi-threaded"])
-def test_a_hundred_recyclings_under_load_lose_no_request(
-    servers: Servers, host: str, keepalive: bool
+def test_many_recyclings_under_load_lose_no_request(
+    servers: Servers, host: str, keepalive: bool, wanted: int
 ) -> None:
     if keepalive and host not in ("threaded", *LOOPS):
         pytest.skip("the host closes each connection")
-    # The others leave within a second each, not at once: fewer are enough.
-    wanted = 100 if host in HOSTS and not keepalive else 30
     options = {**QUICK, "cow-max-growth": "60M", "cow-max-recycling": "3"}
     server = servers.on(host, options, workers=8).wait_serving(workers=8)
     load = Load(
@@ -195,6 +198,7 @@ def test_a_worker_is_seen_while_its_request_hangs(servers: Servers, host: str) -
     assert found == [(200, b"woken")]
 
 
+@pytest.mark.each_python
 def test_both_hosts_report_the_same_way(servers: Servers) -> None:
     lines = []
     for host in ("sync", "uwsgi"):
@@ -207,9 +211,11 @@ def test_both_hosts_report_the_same_way(servers: Servers) -> None:
     assert lines[0] == lines[1]
 
 
+# Its own threaded worker lost two in five.
+@pytest.mark.parametrize("wanted", [15, pytest.param(50, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_recycling_on_gunicorn_23_loses_no_request(
-    servers: Servers, gunicorn23: Path, threads: str
+    servers: Servers, gunicorn23: Path, threads: str, wanted: int
 ) -> None:
     options = {**QUICK, "cow-max-growth": "60M", "cow-max-recycling": "3"}
     flags = [part for key, value in options.items() for part in (f"--{key}", value)]
@@ -223,7 +229,7 @@ def test_recycling_on_gunicorn_23_loses_no_request(
         server.port, [f"/growsum?n={NUMBER}&mb=8"], seconds=150, check=sum_is_right
     ).start()
     try:
-        wait_until(lambda: len(ends(server)) >= 50, 150, "50 recyclings")
+        wait_until(lambda: len(ends(server)) >= wanted, 150, f"{wanted} recyclings")
     finally:
         report = load.stop()
     assert (report.failed, report.wrong) == (0, 0), report.errors[:5]

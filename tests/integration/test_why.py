@@ -18,10 +18,10 @@ from conftest import QUICK, SITE, Servers, ready, run
 from harness.load import Load
 from harness.processes import alive, wait_until
 from harness.server import Server
+from harness.shop import WARMUP, mix
 
 from cowpreload import _offsets
 from cowpreload._core import lib, take_reading
-from cowpreload.bench.site import WARMUP, browsing
 from cowpreload.board import open_board
 from cowpreload.causes import Cause, How, Sharing
 from cowpreload.cli.why import find_worker
@@ -54,6 +54,7 @@ def check_whole(found: Sharing) -> None:
     assert abs(found.private - found.kernel_private) <= 64 * found.page_size
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("host", [*HOSTS, "gevent", "uvicorn"])
 def test_a_worker_serves_on_while_its_copy_is_read(servers: Servers, host: str) -> None:
     """No answer is lost, the copy is gone afterwards, and can be made again."""
@@ -293,7 +294,7 @@ def test_the_command_prints_a_table_json_and_a_picture(
 
 def serve_site(server: Server, requests: int) -> None:
     server.wait_serving(workers=2)
-    load = Load(server.port, browsing(server, requests), requests=requests)
+    load = Load(server.port, mix(server, requests), requests=requests)
     report = load.start().finish()
     assert (report.wrong, report.failed) == (0, 0), report.errors
 

@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from conftest import once
 
 from cowpreload import _core
 from cowpreload.native.build import SOURCES
@@ -45,22 +47,39 @@ def supports(sanitizer: str, directory: Path) -> bool:
     return done.returncode == 0
 
 
+def compile_with(sanitizer: str) -> list[str]:
+    command = [compiler(), "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror"]
+    command += [f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer", f"-I{NATIVE}"]
+    return command
+
+
+@pytest.fixture(scope="session")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The directory of the core's objects for a sanitizer, compiled once a session."""
+
+    def objects(sanitizer: str) -> Path:
+        def build(directory: Path) -> None:
+            command = [*compile_with(sanitizer), "-c"]
+            command += [str(NATIVE / source) for source in SOURCES]
+            subprocess.run(command, cwd=directory, check=True)
+
+        return once(tmp_path_factory, f"core-{sanitizer.partition(',')[0]}", build)
+
+    return objects
+
+
 @pytest.mark.parametrize("name", ["test_core", "test_pointers", "test_still"])
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
 def test_the_core_is_clean_under_the_sanitizers(
-    tmp_path: Path, sanitizer: str, name: str
+    tmp_path: Path, core: Callable[[str], Path], sanitizer: str, name: str
 ) -> None:
     """Threads, tickets of many processes, texts cut at every byte; still copies."""
     if not supports(sanitizer, tmp_path):
         pytest.skip(f"{compiler()} has no -fsanitize={sanitizer}: install libgcc's")
     program = tmp_path / name
-    command = [compiler(), "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror"]
-    command += [f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer", f"-I{NATIVE}"]
-    command += [str(NATIVE / source) for source in SOURCES]
-    subprocess.run(
-        [*command, str(HERE / f"{name}.c"), "-o", str(program), "-pthread"],
-        check=True,
-    )
+    objects = core(sanitizer).glob("*.o")
+    command = [*compile_with(sanitizer), str(HERE / f"{name}.c"), *map(str, objects)]
+    subprocess.run([*command, "-o", str(program), "-pthread"], check=True)
     done = subprocess.run([program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("done\n")
@@ -108,7 +127,10 @@ def test_the_walk_reads_no_byte_that_is_not_an_objects(tmp_path: Path) -> None:
     build = [sys.executable, "setup.py", "--quiet", "build_ext"]
     build += ["--build-lib", str(tmp_path), "--build-temp", str(tmp_path / "temporary")]
     subprocess.run(
-        build, cwd=ROOT, env={**os.environ, "COW_SANITIZE": "address"}, check=True
+        build,
+        cwd=ROOT,
+        env={**os.environ, "COW_SANITIZE": "address", "CFLAGS": "-O0"},
+        check=True,
     )
     asked = [compiler(), "-print-file-name=libasan.so"]
     runtime = subprocess.run(asked, check=True, capture_output=True, text=True).stdout

@@ -106,3 +106,10 @@ def test_one_module_imports_an_extension(name: str) -> None:
     line = f"from cowpreload.native.{name} import"
     users = [path.name for path in MODULES if line in path.read_text()]
     assert users == [{"_cow": "_core.py"}.get(name, f"{name}.py")]
+
+
+def test_a_fault_of_the_bench_cannot_hide_in_the_tests() -> None:
+    """They have a harness of their own; only the tests of the bench import it."""
+    tests = PACKAGE.parent / "tests"
+    users = [path.name for path in tests.rglob("*.py") if "bench" in imports(path)]
+    assert [name for name in users if not name.startswith("test_bench")] == []

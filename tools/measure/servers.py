@@ -8,8 +8,6 @@ worker in MB, the heap that cow's master froze, and the largest share of it.
 from __future__ import annotations
 
 import re
-import tempfile
-from pathlib import Path
 
 from cowpreload import _core
 from cowpreload.bench.demo import MODES, REQUESTS, ROUNDS, Demo
@@ -34,9 +32,7 @@ def main() -> None:
     """Measure and print."""
     common.parser(__doc__).parse_args()
     figures: Figures = {}
-    with tempfile.TemporaryDirectory(prefix="cow-servers-") as name:
-        demo = Demo(Path(name))
-        demo.prepare()
+    with Demo.closing() as demo:
         for mode in MODES:
             figures[mode] = _measure(demo, mode)
     # Plain servers do not say how much they inherited: as much as cow's.

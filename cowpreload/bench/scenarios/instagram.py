@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 
-from cowpreload.bench.hall import Hall, paired
+from cowpreload.bench.hall import Hall
 from cowpreload.bench.journal import Journal, say
 from cowpreload.bench.mode import HOSTS, IMMORTAL_OFF, WARM, Mode, ours, plain
 from cowpreload.bench.observe import (
@@ -36,8 +36,7 @@ METHOD = (
     "the master, all workers leave at once; pages copied are the faults from the "
     "signal on, peak is the highest total PSS of all processes, looked at every 20 "
     "ms. Figures are medians over all workers of all repetitions, with quartiles and "
-    "extremes. Rates: plain and all run side by side and serve each block of "
-    "requests in turn; the ratio of each pair counts. Every answer is checked."
+    "extremes. Every answer is checked."
 )
 
 
@@ -49,29 +48,32 @@ class Plan:
         repeats: of every mode.
         warm: requests before the second look, all workers together.
         end: requests between that and the third.
-        pairs: blocks served by both servers.
-        block: requests of such a block.
         environ: of the site.
         seconds: what the whole takes on a machine of 2 cores, about.
+        only: keys of the modes that are measured; none: all.
     """
 
     repeats: int
     warm: int
     end: int
-    pairs: int
-    block: int
     environ: tuple[tuple[str, str], ...]
     seconds: int
     workers: int = 4
+    only: tuple[str, ...] = ()
 
 
 PARTS = ("private", "shared", "pss", "faults")  # of a worker
 SMALL = (("SHOP_CATALOGUE_MB", "40"), ("SHOP_NELSON", "0"))
 PLANS = {
-    "full": Plan(3, 100, 1400, 9, 200, (), 630),
-    "quick": Plan(1, 60, 240, 3, 60, SMALL, 75),
+    "full": Plan(3, 100, 1400, (), 560),
+    "quick": Plan(1, 60, 240, SMALL, 65),
     "tiny": Plan(
-        1, 8, 12, 1, 8, (("SHOP_CATALOGUE_MB", "5"), ("SHOP_NELSON", "0")), 40, 2
+        *(1, 8, 12, (("SHOP_CATALOGUE_MB", "5"), ("SHOP_NELSON", "0")), 20, 2),
+        only=(
+            *("gunicorn no preload", "gunicorn plain", "gunicorn gc.disable()"),
+            *("gunicorn all", "uwsgi plain", "uwsgi set_threshold(0)"),
+            *("uwsgi threshold+_exit", "uwsgi all"),
+        ),
     ),
 }
 
@@ -138,10 +140,9 @@ def _measure(hall: Hall, mode: Mode, plan: Plan) -> Figures:
         paths = browsing(server, plan.warm + plan.end)
         hall.load(server, paths[: plan.warm])
         run["warm"] = _memory(look(server))
-        report = hall.load(server, paths[plan.warm :])
+        hall.load(server, paths[plan.warm :])
         run["end"] = _memory(look(server))
         run["collector"] = json.loads(server.get("/bench/collector")[1])
-        run["rate"] = {"requests_a_second": round(report.rate, 1)}
         run["exit"] = asdict(_leave(mode, plan, leave_all(server)))
     return run
 
@@ -176,36 +177,14 @@ def summary(runs: Sequence[Figures]) -> Figures:
     return figures
 
 
-def _throughput(hall: Hall, journal: Journal, plan: Plan, host: str) -> None:
-    pair = plain(host), ours(host)
-    say(f"{pair[1].shown} against {pair[0].shown}: {plan.pairs} pairs")
-    environ = dict(plan.environ)
-    with (
-        hall.start(pair[0], plan.workers, environ) as first,
-        hall.start(pair[1], plan.workers, environ) as second,
-    ):
-        for each in (first, second):
-            each.wait_serving(workers=plan.workers, seconds=300)
-            hall.load(each, browsing(each, plan.warm))
-        blocks = [browsing(first, plan.block)] * plan.pairs
-        reports = paired(hall, first, second, blocks)
-    rates = [[each.rate for each in of] for of in reports]
-    ratios = [b / a for a, b in zip(*rates, strict=True)]
-    value = {
-        "plain": spread(rates[0], 1),
-        "all": spread(rates[1], 1),
-        "ratio": spread(ratios),
-    }
-    journal.put("throughput", host, value=value)
-
-
 def run(hall: Hall, journal: Journal, plan: Plan, options: Options) -> None:
-    """Every mode, `repeats` times, then the pairs."""
-    runs: dict[str, list[Figures]] = {mode.key: [] for mode in MODES}
+    """Every mode, `repeats` times."""
+    chosen = [mode for mode in MODES if not plan.only or mode.key in plan.only]
+    runs: dict[str, list[Figures]] = {mode.key: [] for mode in chosen}
     for repeat in range(plan.repeats):
-        for number, mode in enumerate(MODES, start=1):
+        for number, mode in enumerate(chosen, start=1):
             say(
-                f"instagram: {mode.shown} ({number} of {len(MODES)}, "
+                f"instagram: {mode.shown} ({number} of {len(chosen)}, "
                 f"repetition {repeat + 1} of {plan.repeats})"
             )
             try:
@@ -222,5 +201,3 @@ def run(hall: Hall, journal: Journal, plan: Plan, options: Options) -> None:
                 "runs": runs[mode.key],
             }
             journal.put("modes", mode.key, value=value)
-    for host in HOSTS:
-        _throughput(hall, journal, plan, host)
