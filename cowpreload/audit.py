@@ -7,6 +7,8 @@ host's) and gives Findings: threads, event loops, connections, open files, locks
 
 from __future__ import annotations
 
+import gc
+
 from cowpreload.audit_descriptors import Descriptors, descriptors, open_things
 from cowpreload.audit_loops import event_loops
 from cowpreload.audit_threads import native_threads, threads
@@ -18,7 +20,7 @@ __all__ = ["Descriptors", "audit", "descriptors"]
 def audit(
     before: Descriptors, *, process_wide: bool = True, at_fork: bool = True
 ) -> list[Finding]:
-    """Look once; call it after the warm up and before the first fork.
+    """Look; call it after the warm up and before the first fork.
 
     Args:
         before: descriptors() of a moment before the application was loaded.
@@ -26,9 +28,17 @@ def audit(
             threads and event loops are looked at.
         at_fork: whether the host's forks call what os.register_at_fork() was given.
     """
-    found, fds = event_loops()
-    found += threads(at_fork)
-    if process_wide:
-        found += native_threads(at_fork)
-        found += open_things(before, fds, at_fork)
+
+    def look() -> list[Finding]:
+        found, fds = event_loops()
+        found += threads(at_fork)
+        if process_wide:
+            found += native_threads(at_fork)
+            found += open_things(before, fds, at_fork)
+        return found
+
+    found = look()
+    if found:
+        gc.collect()  # what is garbage, an ended process's pipe, is none
+        found = look()
     return found

@@ -65,9 +65,6 @@ def event_loops() -> tuple[list[Finding], set[int]]:
     if events is None:
         return [], set()
     every = _instances(events.AbstractEventLoop)
-    if any(loop.is_closed() for loop in every):
-        gc.collect()  # or what is bound to it may be garbage
-        every = _instances(events.AbstractEventLoop)
     found, fds = [], set()
     for loop in every:
         if loop.is_closed():

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Servers
+from conftest import Servers, run
 from harness.processes import alive, wait_until
 from harness.server import Server
 
@@ -90,6 +90,42 @@ def test_executors_of_further_interpreters_are_mended(
     server = servers.uwsgi(ini, app=None)
     for name in ("one", "two"):
         assert server.wait_serving(f"/{name}").get(f"/{name}") == (200, b"ok")
+
+
+def test_a_post_fork_hook_of_gunicorn_finds_executors_whole(
+    servers: Servers, tmp_path: Path
+) -> None:
+    (tmp_path / "conf.py").write_text(
+        "def post_fork(server, worker):\n"
+        "    from executors import POOL, work\n"
+        "    server.log.info('hook %s', POOL.submit(work).result(3))\n"
+    )
+    config = ["--config", str(tmp_path / "conf.py")]
+    server = servers.gunicorn(
+        "-k", "cow", *config, "--cow-warmup", "/pool", app="executors"
+    )
+    server.wait_serving().wait_log("hook ok")
+
+
+FREEZE = """
+import os, threading
+from concurrent.futures import ThreadPoolExecutor
+import cowpreload
+pool, stay = ThreadPoolExecutor(1), threading.Event()
+pool.submit(stay.wait)
+cowpreload.freeze()
+pid = os.fork()
+if not pid:
+    print(pool.submit(pow, 2, 10).result(5), flush=True)
+    os._exit(0)
+print(os.waitpid(pid, 0)[1], flush=True)
+os._exit(0)
+"""
+
+
+def test_children_of_a_frozen_process_find_executors_whole() -> None:
+    done = run("-W", "ignore", "-c", FREEZE)
+    assert done.stdout == "1024\n0\n", done.stderr
 
 
 POSTFORK = """

@@ -94,6 +94,11 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 kept = [multiprocessing.Queue(), multiprocessing.Pipe(), ProcessPoolExecutor(1)]
 """,
+    "ended": """
+from concurrent.futures import ProcessPoolExecutor
+kept = ProcessPoolExecutor(1)
+kept.submit(int).result()
+""",
     "listening": """
 import socket
 kept = [socket.create_server(("127.0.0.1", 0))]
