@@ -61,10 +61,14 @@ class Offsets:
     frozendict_hash: int
     dict_keys: int
     dict_values: int
+    code_size: int
     code_adaptive: int
     code_name: int
     code_filename: int
+    code_line: int
     function_code: int
+    function_module: int
+    function_name: int
     keys_kind: int
     keys_log2_index_bytes: int
     keys_entries: int

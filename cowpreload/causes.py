@@ -17,6 +17,7 @@ class Cause(Enum):
     COLLECTOR = "collector headers"
     HASH = "cached hashes and UTF-8"
     SPECIALIZATION = "code specialization"
+    COUNTERS = "counters of warm code"
     STORAGE = "container storage"
     ATTRIBUTES = "instance attributes"
     ALLOCATOR = "free slots, allocator"

@@ -27,8 +27,8 @@ struct cow_offsets {
     uint32_t tuple_hash;      /* 3.14 on; 0: none */
     uint32_t frozendict_hash; /* 3.15 on; 0: none */
     uint32_t dict_keys, dict_values;
-    uint32_t code_adaptive, code_name, code_filename;
-    uint32_t function_code; /* of a function object */
+    uint32_t code_size, code_adaptive, code_name, code_filename, code_line;
+    uint32_t function_code, function_module, function_name;
     uint32_t keys_kind, keys_log2_index_bytes, keys_entries, keys_indices;
     uint32_t frozen_head; /* of the collector state: the permanent generation */
     /* The same: how often the oldest generation was collected, the highest of as many

@@ -20,6 +20,7 @@ COLOURS = {
     Cause.COLLECTOR: "#9467bd",
     Cause.HASH: "#e377c2",
     Cause.SPECIALIZATION: "#ff7f0e",
+    Cause.COUNTERS: "#ffbb78",
     Cause.STORAGE: "#8c564b",
     Cause.ATTRIBUTES: "#bcbd22",
     Cause.ALLOCATOR: "#2ca02c",

@@ -82,8 +82,16 @@ def _collector(row: Row, sharing: Sharing) -> str:
 
 def _specialization(row: Row, sharing: Sharing) -> str:
     return (
-        f"by code specialization in {row.names} functions: add the paths that run them "
-        f"to cow-warmup. First: {_top(row, 3)}."
+        f"by code that first ran after the fork, in {row.names} functions: add the "
+        f"paths that run them to cow-warmup. First: {_top(row, 3)}."
+    )
+
+
+def _counters(row: Row, sharing: Sharing) -> str:
+    return (
+        f"by counters in the code of {row.names} functions that had run before the "
+        "fork: an instruction that cannot specialize counts down at each run. There is "
+        "nothing to do; more of cow-warmup does not help."
     )
 
 
@@ -150,6 +158,7 @@ _ADVICE: dict[Cause, Callable[[Row, Sharing], str]] = {
     Cause.COLLECTOR: _collector,
     Cause.HASH: _hash,
     Cause.SPECIALIZATION: _specialization,
+    Cause.COUNTERS: _counters,
     Cause.STORAGE: _storage,
     Cause.ATTRIBUTES: _attributes,
     Cause.ALLOCATOR: _allocator,

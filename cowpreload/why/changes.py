@@ -9,39 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from cowpreload._core import ffi, lib
 from cowpreload._offsets import Offsets
 from cowpreload.causes import SAME, Cause
+from cowpreload.why.code import was_cold
+from cowpreload.why.evidence import Evidence, Plain
 from cowpreload.why.fields import cause_of, is_container
 from cowpreload.why.heap import Block, Heap, Place, Pool
 from cowpreload.why.objects import BYTES, UNICODE, Kind, Objects
 from cowpreload.why.process import PAGE, Memory
 
 KEYS = "keys of dicts"
-
-
-@dataclass(frozen=True)
-class Plain:
-    """A changed block that is no object: whose it is decides the cause."""
-
-    start: int
-    offsets: tuple[int, ...]  # bytes from its start
-    static: bool  # in a file's data, not on the heap
-
-
-@dataclass
-class Evidence:
-    """All that speaks for a cause on one page."""
-
-    page: int
-    found: Counter[tuple[Cause, str]] = field(default_factory=Counter)
-    plain: list[Plain] = field(default_factory=list)
-    containers: Counter[int] = field(default_factory=Counter)  # whose storage changed
-
-    def add(self, cause: Cause, label: str, count: int = 1) -> None:
-        self.found[cause, label] += count
+_LONGEST = 1 << 16  # units of a function that are looked at
 
 
 class Process:
@@ -166,9 +146,38 @@ class Changes:
             return
         for cause in causes:
             assert cause is not None
+            if cause is Cause.SPECIALIZATION and kind.label == "code":
+                self._code(evidence, address, [at - head for at in offsets])
+                continue
             evidence.add(cause, self._label(cause, address, kind))
             if cause is Cause.STORAGE and is_container(kind):
                 evidence.containers[address] += 1
+
+    def _code(self, evidence: Evidence, code: int, offsets: list[int]) -> None:
+        """Code that first ran after the fork, or counters of code that had run."""
+        known, objects = self._offsets, self._ours.objects
+        start = known.code_adaptive
+        cause = Cause.SPECIALIZATION
+        # What changed before the instructions is a version, or a count of calls that
+        # ends when they are made ready to specialize.
+        if all(at >= start - 7 for at in offsets):
+            size = 2 * min(self._ours.memory.word(code + known.code_size), _LONGEST)
+            mine, before = (
+                bytes(each.memory.read(code + start, size))
+                for each in (self._ours, self._theirs)
+            )
+            here = (
+                unit
+                for at in offsets
+                for unit in range(max(0, at - start), at - start + 8, 2)
+            )
+            changed = {at for at in here if mine[at : at + 2] != before[at : at + 2]}
+            if not was_cold(before, changed):
+                cause = Cause.COUNTERS
+        label = objects.function_name(code)
+        evidence.add(cause, label)
+        if objects.is_generated(code):
+            evidence.codes[code] = (cause, label)
 
     def _is_large(self, address: int) -> bool:
         """Whether no pool is around it: another object of its size in its place, which
@@ -242,7 +251,7 @@ class Changes:
         if keys:
             evidence.add(Cause.REFCOUNT, f"{SAME}: {KEYS}", keys)
         if code:
-            evidence.add(Cause.SPECIALIZATION, f"{SAME}: code", code)
+            evidence.add(Cause.COUNTERS, f"{SAME}: code", code)
         if not keys and not code:
             evidence.add(Cause.UNEXPLAINED, "the master's bytes, nothing counted there")
 

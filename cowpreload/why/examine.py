@@ -16,7 +16,8 @@ from cowpreload._offsets import Offsets, Python
 from cowpreload.causes import Cause, How, Sharing, Span
 from cowpreload.errors import WhyError
 from cowpreload.why import booking, snapshot
-from cowpreload.why.changes import Changes, Evidence, Process
+from cowpreload.why.changes import Changes, Process
+from cowpreload.why.evidence import Evidence
 from cowpreload.why.heap import Heap, Pool
 from cowpreload.why.locate import Worker, locate, python_in
 from cowpreload.why.naming import Names
@@ -232,6 +233,9 @@ class _Examination:
                     ranges[plain.start] = block.size
         for address, _count in containers.most_common(NAMED):
             ranges[address] = 1
+        codes = {code for each in self._evidence.values() for code in each.codes}
+        for code in sorted(codes)[:NAMED]:
+            ranges[code] = 1
         if ranges:
             owners.search(ranges)
         names = Names(owners)
@@ -240,18 +244,12 @@ class _Examination:
                 evidence.found[names.resolve(plain)] += 1
             for address in evidence.containers:
                 if address in owners.best:
-                    self._rename(evidence, address, names.name(address))
+                    kind = self._ours.objects.at(address)
+                    old = (Cause.STORAGE, kind.label if kind else "")
+                    evidence.rename(old, names.name(address))
+            for address, old in evidence.codes.items():
+                evidence.rename(old, names.code(address))
             self._pages[page] = evidence.found
-
-    def _rename(self, evidence: Evidence, address: int, name: str) -> None:
-        """Say which container it is instead of its type."""
-        kind = self._ours.objects.at(address)
-        old = (Cause.STORAGE, kind.label if kind else "")
-        if evidence.found[old] > 0:
-            evidence.found[old] -= 1
-            if not evidence.found[old]:
-                del evidence.found[old]
-            evidence.found[Cause.STORAGE, name] += 1
 
 
 def _collections(memory: Memory, offsets: Offsets, where: Python) -> int:

@@ -8,7 +8,8 @@ memory of C code, since Python's objects know theirs.
 from __future__ import annotations
 
 from cowpreload.causes import Cause
-from cowpreload.why.changes import KEYS, Plain
+from cowpreload.why.changes import KEYS
+from cowpreload.why.evidence import Plain
 from cowpreload.why.fields import is_container
 from cowpreload.why.heap import Pool
 from cowpreload.why.objects import DICT, TYPE, UNICODE, Kind
@@ -106,6 +107,17 @@ class Names:
                 return False
             seen += 1
         return seen > 50
+
+    def code(self, address: int) -> str:
+        """The name of code without a file: that of a function that has it."""
+        name = self._objects.function_name(address)
+        referrer = self._owners.best.get(address)
+        if referrer is None or referrer.kind is None or referrer.rank:
+            return name
+        if referrer.kind.label != "function":
+            return name
+        place = name[name.rfind(" (") :]
+        return self._objects.full_name(referrer.node) + place
 
     def name(self, address: int) -> str:
         """Where a container is: `store.catalogue.CACHE`, `attributes of app.Offer`."""

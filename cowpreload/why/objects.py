@@ -6,6 +6,7 @@ type is a type, up to `type` itself, and if its count can be a count.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +27,7 @@ LIST, TUPLE, BYTES, UNICODE, DICT, TYPE = (
 _USER = 1 << 47  # addresses of a process are below
 _COUNTS = 1 << 40  # counts too, immortal ones included
 _SHOWN = 60
+_LIBRARY = re.compile(r".*/(?:(?:site|dist)-packages|lib/python3\.\d+)/")
 _SHARED_KEYS = 30
 
 
@@ -180,8 +182,22 @@ class Objects:
         return room in ((2 << log2) // 3, _SHARED_KEYS)
 
     def function_name(self, code: int) -> str:
-        """`name (file)` of a code object."""
-        name = self.text(self.memory.word(code + self.offsets.code_name))
+        """`name (path:line)` of a code object; libraries' paths from their root on."""
+        memory, offsets = self.memory, self.offsets
+        name = self.text(memory.word(code + offsets.code_name))
+        path = self.text(memory.word(code + offsets.code_filename))
+        line = int.from_bytes(memory.read(code + offsets.code_line, 4), "little")
+        return f"{name} ({_LIBRARY.sub('', path)}:{line})" if path else name
+
+    def is_generated(self, code: int) -> bool:
+        """Whether the file of a code object is none: `<string>` and the like."""
         path = self.text(self.memory.word(code + self.offsets.code_filename))
-        parts = path.replace(".py", "").split("/")
-        return f"{name} ({'/'.join(parts[-2:])}.py)" if path else name
+        return path.startswith("<")
+
+    def full_name(self, function: int) -> str:
+        """`module.name` of a function object."""
+        names = (
+            self.text(self.memory.word(function + at))
+            for at in (self.offsets.function_module, self.offsets.function_name)
+        )
+        return ".".join(each for each in names if each)

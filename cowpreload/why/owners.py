@@ -175,6 +175,8 @@ class Owners:
 
     def _rank(self, kind: Kind, offset: int) -> int:
         offsets = self.objects.offsets
+        if kind.label == "function" and offset == offsets.function_code:
+            return 0
         if kind.label == "module" or kind.flags & TYPE:
             return 0
         if kind.flags & DICT and offset in (offsets.dict_keys, offsets.dict_values):

@@ -31,6 +31,7 @@ WAYS = {
     "slots": Cause.ATTRIBUTES,
     "fill": Cause.ALLOCATOR,
     "code": Cause.SPECIALIZATION,
+    "counters": Cause.COUNTERS,
     "buffer": Cause.LIBRARY,
     "bytearray": Cause.STORAGE,
     "malloc": Cause.LIBRARY,
@@ -101,6 +102,7 @@ def test_examples_name_what_was_written() -> None:
     assert report("keep").row(Cause.REFCOUNT).examples[0].text == "str"
     assert "list" in report("append").row(Cause.STORAGE).examples[0].text
     assert "(cold" in report("code").row(Cause.SPECIALIZATION).examples[0].text
+    assert "(warm" in report("counters").row(Cause.COUNTERS).examples[0].text
     assert "c_char_Array" in report("buffer").row(Cause.LIBRARY).examples[0].text
     assert "bytes" in report("fill").row(Cause.ALLOCATOR).examples[0].text
 

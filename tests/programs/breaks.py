@@ -110,8 +110,17 @@ def cold_code() -> list[Any]:
     return [compile(text, f"cold{number}", "exec") for number in range(COUNT // 4)]
 
 
+def warm_code() -> list[Any]:
+    """Code that has run often, and cannot specialize: complex numbers never do."""
+    text = "\n".join(["value + value"] * 20)
+    data = [compile(text, f"warm{number}", "exec") for number in range(COUNT // 8)]
+    for _ in range(20):
+        run_code(data)
+    return data
+
+
 def run_code(data: list[Any]) -> None:
-    names = {"some": range(20), "b": 1, "c": 2}
+    names = {"some": range(20), "b": 1, "c": 2, "value": 1j}
     for code in data:
         exec(code, names)
 
@@ -194,6 +203,7 @@ WAYS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "slots": (lambda: [Slotted(1) for _ in range(COUNT)], set_attributes),
     "fill": (holes, fill),
     "code": (cold_code, run_code),
+    "counters": (warm_code, run_code),
     "buffer": (buffer, write),
     "bytearray": (lambda: bytearray(8 << 20), write_bytes),
     "malloc": (c_heap, write_heap),

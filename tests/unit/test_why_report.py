@@ -105,12 +105,19 @@ def test_counts_can_be_avoided_from_3_12_on(version: str, said: str) -> None:
     assert said in advice
 
 
-def test_functions_that_specialize_are_named() -> None:
-    found = sharing(row(Cause.SPECIALIZATION, 3072, "view (shop/views.py)"))
+def test_functions_that_a_warm_up_would_reach_are_named() -> None:
+    found = sharing(row(Cause.SPECIALIZATION, 3072, "view (shop/views.py:7)"))
     (advice,) = advise(found)
-    assert advice.startswith("12.0 MiB by code specialization in 1 functions")
-    assert "cow-warmup" in advice
-    assert "view (shop/views.py)" in advice
+    assert advice.startswith("12.0 MiB by code that first ran after the fork, in 1 ")
+    assert "add the paths that run them to cow-warmup" in advice
+    assert "view (shop/views.py:7)" in advice
+
+
+def test_no_warm_up_is_advised_against_counters_of_warm_code() -> None:
+    found = sharing(row(Cause.COUNTERS, 3072, "view (shop/views.py:7)"))
+    (advice,) = advise(found)
+    assert advice.startswith("12.0 MiB by counters in the code of 1 functions")
+    assert "nothing to do; more of cow-warmup does not help" in advice
 
 
 def test_small_causes_get_no_advice_and_every_cause_can_get_some() -> None:
