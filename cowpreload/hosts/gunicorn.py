@@ -21,6 +21,7 @@ from gunicorn.workers.sync import SyncWorker
 from cowpreload import callbacks, collector, watch, writers
 from cowpreload.errors import NativeError
 from cowpreload.hosts.gunicorn_drain import DrainMixin
+from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_master import MASTER
 from cowpreload.leave import exit_code, leave
 from cowpreload.settings import Settings
@@ -59,7 +60,7 @@ class CowMixin:
         super().__init__(age, ppid, sockets, app, *rest)  # type: ignore[call-arg]
         self._cow_settings = MASTER.configure(cfg)
         if first and self._cow_settings.worker and not self.cow_chosen:
-            log.warning(
+            Unfailing(log).warning(
                 "cow: worker=%s: no effect; it needs worker_class=cow, and the "
                 "start-up hook",
                 self._cow_settings.worker,
@@ -102,7 +103,9 @@ class CowMixin:
         try:
             self._cow_watch = watch.start(MASTER.board, self.cow_slot, limits, host)
         except NativeError as error:
-            self.log.error("cow: not watched (%s): serving on without limits", error)
+            Unfailing(self.log).error(
+                "cow: not watched (%s): serving on without limits", error
+            )
 
     def _cow_chain_exit(self, end: Callable[[int], None]) -> None:
         """Call `end` after the user's worker_exit hook, in this process only.
@@ -123,7 +126,7 @@ class CowMixin:
             except SystemExit as error:
                 code = exit_code(error)
             except Exception:
-                self.log.exception("cow: worker_exit hook failed")
+                Unfailing(self.log).exception("cow: worker_exit hook failed")
             end(code)
 
         self.cfg.settings["worker_exit"].value = worker_exit
@@ -156,10 +159,10 @@ class CowMixin:
             return
         ready = self._cow_watch.ready(self._cow_settings.jitter)
         if ready.refused:
-            self.log.error(ready.text)
+            Unfailing(self.log).error(ready.text)
             sys.exit(Arbiter.WORKER_BOOT_ERROR)
         if ready.text:
-            self.log.warning(ready.text)
+            Unfailing(self.log).warning(ready.text)
 
 
 class CowWorker(CowMixin, SyncWorker):  # type: ignore[misc]

@@ -24,6 +24,7 @@ from cowpreload.errors import NativeError, SettingsError
 from cowpreload.freezing import freeze, release
 from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
 from cowpreload.hosts.gunicorn_hooks import chain, status
+from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_signals import Waiting, running_arbiter
 from cowpreload.hosts.gunicorn_warmup import warm
 from cowpreload.immortal import WHY_NOT, plan
@@ -140,7 +141,7 @@ class Master:
         if self._warmup is not None:
             return
         assert self._settings is not None
-        self._log = log
+        self._log = log = Unfailing(log)
         log.info(self._settings.line(GUNICORN))
         note = unknown_variables()[1]
         if note:
@@ -166,6 +167,7 @@ class Master:
         """
         if self.sealed:
             return self.board
+        log = Unfailing(log)
         arbiter = running_arbiter()
         if arbiter is not None and arbiter.WORKERS:
             self._come_too_late(cfg, log)
@@ -271,7 +273,7 @@ class Master:
             return 0
         slot = self.board.reserve()
         if not slot:
-            log.error(
+            Unfailing(log).error(
                 "cow: board full slots=%d: the next worker runs without limits",
                 _core.SLOTS,
             )
@@ -283,7 +285,7 @@ class Master:
         if not slot or self.board is None:
             return
         # It may have died before the master's next turn.
-        log_end(self.board, slot, arbiter.log)
+        log_end(self.board, slot, Unfailing(arbiter.log))
         self.board.free(slot)
 
 

@@ -6,6 +6,7 @@ comes by here, whatever its worker class.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from importlib.util import find_spec
@@ -53,27 +54,31 @@ def _option(declared: Declared, base: Any) -> None:
     type(base)(f"Cow_{declared.attribute}", (base,), attributes)
 
 
+def _say(line: str) -> None:
+    """Where there is no log yet; a full disk below stderr ends nothing."""
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr)
+
+
 def _warn_without_effect(cfg: Any) -> None:
     """Say so if a setting of ours was given to a server of another worker class."""
     settings = (cfg.settings[declared.variable] for declared in declared_on(GUNICORN))
     given = [each.name for each in settings if each.get() != each.default]
     if given:
         theirs = cfg.worker_class_str
-        print(
+        _say(
             f"cow: {', '.join(given)}: no effect under worker_class={theirs}; "
-            f"to run it with us: --worker-class cow --cow-worker {theirs}",
-            file=sys.stderr,
+            f"to run it with us: --worker-class cow --cow-worker {theirs}"
         )
 
 
 def _say_unknown(error: Exception) -> None:
     from gunicorn import __version__ as version
 
-    print(
+    _say(
         f"cow: gunicorn {version} is not known to cowpreload {__version__}, and runs "
         f"without it: {type(error).__name__}: {error}; "
-        "install a newer cowpreload, or an older gunicorn",
-        file=sys.stderr,
+        "install a newer cowpreload, or an older gunicorn"
     )
 
 

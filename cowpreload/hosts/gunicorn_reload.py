@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_signals import running_arbiter
 
 # What names the class, as the server runs with it.
@@ -57,7 +58,9 @@ def resolve(cfg: Any, find: Callable[[Any], Any]) -> Any:
     arbiter = running_arbiter()
     why_not = _why_not(cfg, arbiter.worker_class, find) if arbiter else ""
     if why_not:
-        arbiter.log.error("cow: reload keeps the worker class it had; %s", why_not)
+        Unfailing(arbiter.log).error(
+            "cow: reload keeps the worker class it had; %s", why_not
+        )
         for name, value in _running.items():
             if name in cfg.settings:
                 cfg.settings[name].value = value

@@ -7,6 +7,7 @@ the native core, which has one state for the whole process.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -35,8 +36,18 @@ _loading: dict[str, Any] = {
 
 
 def say(line: str) -> None:
-    """One line to uWSGI's log, which is descriptor 2; whole, in one write."""
-    os.write(2, f"{line}\n".encode())
+    """One line to uWSGI's log, which is descriptor 2; whole, in one write.
+
+    What cannot be said (a full disk, a full pipe) must not end a start or a server.
+    """
+    with contextlib.suppress(OSError):
+        os.write(2, f"{line}\n".encode(errors="backslashreplace"))
+
+
+def say_traceback(error: BaseException) -> None:
+    """What uWSGI would print of an exception; not by sys.stderr, which can raise."""
+    with contextlib.suppress(Exception):
+        say("".join(traceback.format_exception(error)).rstrip())
 
 
 def reported(function: Function) -> Function:
@@ -49,9 +60,8 @@ def reported(function: Function) -> Function:
     def call(*arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except BaseException:
-            traceback.print_exc()
-            sys.stderr.flush()
+        except BaseException as error:
+            say_traceback(error)
             return None
 
     return cast(Function, call)
@@ -148,8 +158,7 @@ def warm(
                 app, settings, paths, prefix.rstrip("/"), say, Interface.WSGI
             )
         except CowError as error:
-            traceback.print_exception(error.__cause__ or error, file=sys.stderr)
-            sys.stderr.flush()
+            say_traceback(error.__cause__ or error)
             say(f"cow: {error}")
             return None
         for warning in report.warnings:
@@ -256,8 +265,8 @@ def run_exit_handlers() -> int:
     if hook is not None:
         try:
             hook()
-        except (Exception, SystemExit):
-            traceback.print_exc()
+        except (Exception, SystemExit) as error:
+            say_traceback(error)
     leave.run_exit_handlers()
     return 0
 

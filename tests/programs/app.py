@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import datetime
 import gc
 import json
@@ -58,6 +59,11 @@ if BREAK == "lock":
 
     KEPT.append(open(f"{LOG}.lock", "w"))
     fcntl.flock(KEPT[-1], fcntl.LOCK_EX)  # type: ignore[arg-type]
+if BREAK == "full-pipe":
+    os.set_blocking(2, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(2, b"x" * 4096)
 if BREAK == "slow-exit":
     atexit.register(time.sleep, 3)
 cowpreload.before_fork(lambda: note("before_fork"))
