@@ -37,6 +37,8 @@ SOURCES = (
 )
 HEADERS = (
     "cow.h",
+    "verdict.h",
+    "board.h",
     "prim.h",
     "look.h",
     "still.h",

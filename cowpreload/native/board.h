@@ -1,0 +1,161 @@
+/*
+ * The memory that all processes of a server share, and who may leave when. Part of
+ * cow.h's contract.
+ */
+#ifndef COW_BOARD_H
+#define COW_BOARD_H
+
+#include "verdict.h"
+
+/* ---- board: shared memory, one slot a worker --------------------------- */
+
+#define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
+#define COW_REVISION 6u /* change with any struct below, and cow_walk of immortal.h */
+#define COW_SLOTS 1024  /* a board's size */
+#define COW_TICKETS 128 /* the most that may leave at once */
+
+enum cow_state {
+    COW_FREE = 0,    /* no worker */
+    COW_BOOTING = 1, /* forked, not serving yet */
+    COW_READY = 2,
+    COW_LEAVING = 3, /* finishing its requests, or at its exit handlers */
+};
+
+/* A slot is three protocols side by side, each with its own writer and its own cache
+ * lines, so that none slows another down. */
+
+/* The worker's life: its host writes it, and the watching thread when it asks it to
+ * leave. */
+struct cow_life {
+    uint32_t state;      /* enum cow_state */
+    int32_t pid;         /* 0 while FREE */
+    uint64_t generation; /* how often the slot was filled, from 1 */
+    uint64_t requests;   /* of this generation */
+    uint64_t booted_at_ms;
+    uint64_t ready_at_ms;
+};
+
+/* What the verdict counts from one reading to the next: the watching thread's. */
+struct cow_judged {
+    uint64_t ready_private; /* the reading taken when ready */
+    uint32_t strikes;       /* as in cow_history */
+    uint32_t early;         /* as in cow_history; kept for the next generation */
+    uint32_t asked_again;   /* as in cow_history: the host's own loop should look */
+};
+
+/* The last reading, for whoever looks at the board. No verdict is made from it. */
+struct cow_memory {
+    uint64_t private_bytes;
+    uint64_t evictable_bytes;
+    uint64_t shared_bytes;
+    uint64_t pss;
+    uint64_t rss;
+    uint64_t read_at_ms; /* when private, shared and pss were read */
+    uint64_t seen_at_ms; /* when the watching thread last looked */
+    uint32_t source;     /* enum cow_source */
+    uint32_t reserved;   /* one line, full */
+};
+
+/* The handshake for a still copy: a report and the watching thread take turns at
+ * `state`; what the others say belongs to the state that was published last. */
+struct cow_still {
+    uint32_t state; /* enum cow_still_state of still.h */
+    int32_t pid;    /* the copy, while HELD */
+    uint32_t us;    /* how long the system took to make it; 0: not known yet */
+    uint32_t error; /* an errno, when FAILED */
+    uint32_t beats; /* the report counts it up while it lives */
+};
+
+#define COW_LINE __attribute__((aligned(64)))
+
+struct cow_slot { /* aligned so that no two slots share a line or its neighbour */
+    struct cow_life life COW_LINE;
+    struct cow_judged judged;
+    struct cow_memory memory COW_LINE;
+    struct cow_still still COW_LINE;
+} __attribute__((aligned(128)));
+
+/* Why a worker was told to go; outlives the slot's generation until the host's
+ * master has logged it. */
+struct cow_end {
+    uint64_t sequence; /* published last; 0: none yet */
+    uint64_t generation;
+    uint64_t private_bytes;
+    uint64_t limit;
+    uint64_t age_ms;
+    uint64_t leaving_ms; /* since it was told to go; 0: just now, or not at all */
+    int32_t pid;
+    uint16_t action; /* enum cow_action */
+    uint16_t reason; /* enum cow_reason */
+    uint64_t logged; /* the last sequence that the master logged */
+} __attribute__((aligned(64)));
+
+/* Where a report finds its way in this server's Python; see offsets.h. */
+struct cow_python {
+    uint32_t version;   /* PY_VERSION_HEX; 0: not CPython, or not known */
+    uint32_t build;     /* enum cow_build: what moves the fields of objects */
+    uint64_t type_type; /* address of PyType_Type */
+    uint64_t collector; /* address of the main interpreter's collector state */
+};
+
+struct cow_board {
+    uint64_t magic;
+    uint32_t revision;
+    uint32_t slots;
+    int32_t master_pid;
+    uint32_t started; /* a worker has become ready within its limits */
+    uint32_t refused; /* slot whose fresh worker exceeds the soft limit, or 0 */
+    uint32_t warned;  /* one exceeded it later, and that was said */
+    uint32_t highest; /* the highest slot that was ever filled */
+    /* Who holds the right to leave, in one word so that one exchange takes it:
+     * slot (11 bits), pid (22 bits), the second it was taken (31 bits). */
+    uint64_t tickets[COW_TICKETS];
+    struct cow_python python;
+    struct cow_slot slot[COW_SLOTS]; /* slot n stands at n - 1 */
+    struct cow_end end[COW_SLOTS];
+};
+
+/* A ticket whose holder is dead and not replaced, or that has been held longer
+ * than this, may be taken by another worker: a worker that died or hangs while
+ * it leaves must not stop all recycling. Nor one that finishes a long request; but
+ * while such workers are waited for, half of all are to serve. */
+#define COW_TICKET_DEAD_MS 10000u
+#define COW_TICKET_DRAIN_MS 10000u
+#define COW_TICKET_STUCK_MS 60000u
+
+/* Make a board in anonymous shared memory with mode 0600, mapped here and in
+ * every process forked later. *fd stays open so that another process of the
+ * same user can open it as /proc/PID/fd/N; nothing is left behind on disk. */
+int cow_board_create(struct cow_board **board, int *fd);
+
+/* Map a board of another process; to write only to ask for a still copy. */
+int cow_board_open(int fd, int writable, struct cow_board **board);
+int cow_board_close(struct cow_board *board);
+
+/* Note that the slot's fresh worker exceeds the soft limit; 1 for the first one, which
+ * is to stop the server: gunicorn stumbles over two that do. */
+int cow_board_refuse(struct cow_board *board, uint32_t slot);
+
+/* Begin a generation in `slot` (1 ..): BOOTING, counters at zero. */
+int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid);
+/* The lowest slot that is FREE or whose process is gone, but one that a recycled
+ * worker left first: its ticket waits for the replacement. 0 if the board is full. */
+uint32_t cow_slot_find(struct cow_board *board);
+int cow_slot_free(struct cow_board *board, uint32_t slot);
+int cow_slot_get(struct cow_board *board, uint32_t slot, struct cow_slot **out);
+
+/* Take one of `limits->max_recycling` tickets. 1: taken (or held already). */
+int cow_ticket_take(struct cow_board *board, uint32_t slot, pid_t pid,
+                    const struct cow_limits *limits, uint64_t now_ms);
+/* Give back every ticket of the slot: its replacement is ready. */
+void cow_ticket_release(struct cow_board *board, uint32_t slot);
+
+/* Publish why the slot's worker goes. */
+void cow_end_post(struct cow_board *board, uint32_t slot,
+                  const struct cow_verdict *verdict, const struct cow_reading *reading,
+                  uint64_t asked_at_ms, uint64_t now_ms);
+/* Write the log line of an end not logged yet into `line`; 0 if there is none.
+ * Only the master calls it, once for each end. */
+size_t cow_end_line(struct cow_board *board, uint32_t slot, char *line, size_t size);
+
+#endif
