@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cowpreload import _core, _offsets
+from cowpreload import _core, _offsets, pids
 from cowpreload._core import check, ffi, lib
 from cowpreload.errors import NativeError, NotFoundError
 from cowpreload.records import SlotView
@@ -23,11 +23,16 @@ _LINK = "memfd:cowpreload-board"
 
 
 class Board:
-    """A mapped board. `raw` is the C struct, for watch.py and the hosts."""
+    """A mapped board. `raw` is the C struct, for watch.py and the hosts.
 
-    def __init__(self, raw: Any, fd: int = -1) -> None:
+    Attributes:
+        holder: the process that it was opened of, as we see it; 0: our own.
+    """
+
+    def __init__(self, raw: Any, fd: int = -1, holder: int = 0) -> None:
         self.raw = raw
         self.fd = fd
+        self.holder = holder
 
     @classmethod
     def create(cls) -> Board:
@@ -69,7 +74,16 @@ class Board:
 
     @property
     def master_pid(self) -> int:
+        """As the server sees it; `seen` gives it as we do."""
         return int(self.raw.master_pid)
+
+    def seen(self, pid: int) -> int:
+        """How we see the process that the server sees as `pid`; 0: not at all."""
+        if not self.holder or not pids.is_inside(self.holder):
+            return pid
+        files = _files(self.holder)
+        holders = (each for each in _processes() if files & _files(each))
+        return pids.seen(pid, holders)
 
 
 def slot_faults(name: str, workers: int) -> list[str]:
@@ -121,7 +135,7 @@ def open_board(pid: int, *, writable: bool = False) -> Board:
             check(lib.cow_board_open(fd, writable, raw))
         finally:
             os.close(fd)
-        return Board(raw[0])
+        return Board(raw[0], holder=pid)
     raise NotFoundError(f"pid={pid}: holds no board; give the pid of a cow master")
 
 
@@ -135,36 +149,25 @@ def _files(pid: int) -> set[tuple[int, int]]:
     return found
 
 
+def _processes() -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            yield int(entry.name)
+
+
 def find_masters() -> list[int]:
     """The masters of all servers of this user that have a board, lowest pid first.
 
     A board names its master: one that does not hold the same board is no master.
     """
     found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (files := _files(int(entry.name))):
+    for pid in _processes():
+        if files := _files(pid):
             try:
-                master = open_board(int(entry.name)).master_pid
+                board = open_board(pid)
             except (NotFoundError, NativeError, OSError):
                 continue
+            master = board.seen(board.master_pid)
             if files & _files(master):
                 found.add(master)
     return sorted(found)
-
-
-def only_master(advice: str) -> int:
-    """The master of the only server; `advice` is what to do where there are more.
-
-    Raises:
-        NotFoundError: there is none, or more than one.
-    """
-    masters = find_masters()
-    if not masters:
-        raise NotFoundError(
-            "pid: none found; start a server with a cow worker class or the uWSGI "
-            "plugin, or run this as the server's user"
-        )
-    if len(masters) > 1:
-        found = ", ".join(map(str, masters))
-        raise NotFoundError(f"pid: masters {found} found; {advice}")
-    return masters[0]

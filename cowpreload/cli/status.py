@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from cowpreload.report.text import board_table
 
@@ -11,21 +12,19 @@ HELP = "show the workers of a running server"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The server, where there is more than one."""
-    parser.add_argument(
-        "pid",
-        type=int,
-        nargs="?",
-        help="a master's or worker's pid (default: the only)",
-    )
+    from cowpreload.cli import who
+
+    who.add_argument(parser, "default: the only server")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one table."""
-    from cowpreload.board import only_master, open_board
+    from cowpreload.cli import who
 
-    pid = arguments.pid
-    if pid is None:
-        pid = only_master("name one master's pid")
-    board = open_board(pid)
-    print(board_table(board.master_pid, list(board)))
+    board = who.server(arguments.who)
+    workers = [replace(each, pid=board.seen(each.pid)) for each in board]
+    print(board_table(board.seen(board.master_pid), workers))
+    note = who.in_our_pids(board)
+    if note:
+        print(f"note: {note}")
     return 0

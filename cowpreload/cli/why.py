@@ -20,14 +20,10 @@ HELP = "say why a worker's memory is private"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The worker, and what to write."""
-    parser.add_argument(
-        "--pid",
-        type=int,
-        help="a worker's pid, or with --slot its master's (default: the worker of the "
-        "only server that has the most private memory)",
-    )
-    parser.add_argument(
-        "--slot", type=int, metavar="N", help="the worker's number in cowpreload status"
+    from cowpreload.cli import who
+
+    who.add_argument(
+        parser, "default: the worker with most private memory of the only server"
     )
     parser.add_argument(
         "--live",
@@ -72,33 +68,9 @@ def _picture(text: str) -> Path:
     return path
 
 
-def find_worker(pid: int | None, slot: int | None) -> int:
-    """The pid of the worker that is meant.
-
-    Raises:
-        NotFoundError: there is none, or more than one server.
-    """
-    from cowpreload.board import only_master, open_board
-
-    if pid is not None and slot is None:
-        return pid
-    master = only_master("name one worker by --pid") if pid is None else pid
-    board = open_board(master)
-    if board.master_pid != master:
-        raise NotFoundError(
-            f"pid={master}: is no master, and --slot counts a master's workers; give "
-            f"--pid {board.master_pid} --slot {slot}, or --pid alone"
-        )
-    workers = [each for each in board if each.pid and slot in (None, each.slot)]
-    if workers:
-        return max(workers, key=lambda each: each.private).pid
-    if slot is None:
-        raise NotFoundError(f"pid={master}: has no worker yet; see cowpreload status")
-    raise NotFoundError(f"slot={slot}: has no worker; see cowpreload status")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print one report; progress on stderr, where that is a terminal."""
+    from cowpreload.cli import who
     from cowpreload.why.advice import advise
     from cowpreload.why.examine import examine
     from cowpreload.why.locate import locate
@@ -107,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotFoundError(
             "png: needs matplotlib; run: pip install 'cowpreload[plot]'"
         )
-    pid = find_worker(arguments.pid, arguments.slot)
+    pid = who.worker(arguments.who)
     if pid == os.getpid():
         raise NotFoundError(f"pid={pid}: is this command; name a worker")
     ours = bool(locate(pid).slot)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from cowpreload import _offsets
+from cowpreload import _offsets, pids
 from cowpreload._offsets import Offsets, Python
 from cowpreload.board import Board, open_board
 from cowpreload.errors import NativeError, NotFoundError, WhyError
@@ -43,12 +43,13 @@ def locate(pid: int) -> Worker:
         board = open_board(pid, writable=True)
     except (NotFoundError, NativeError, OSError):
         return Worker(pid, _forked_from(pid), None, 0)
-    if board.master_pid == pid:
+    master = board.seen(board.master_pid)
+    if master == pid:
         raise WhyError(
             f"pid={pid}: is the master; name a worker, see cowpreload status"
         )
-    slot = next((each.slot for each in board if each.pid == pid), 0)
-    return Worker(pid, board.master_pid, board, slot)
+    slot = next((each.slot for each in board if each.pid == pids.own(pid)), 0)
+    return Worker(pid, master, board, slot)
 
 
 def _forked_from(pid: int) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from cowpreload import pids
 from cowpreload._core import ffi, lib
 from cowpreload.board import Board
 
@@ -35,7 +36,7 @@ class Still:
 
     def __init__(self, board: Board, slot: int, before: Callable[[], object]) -> None:
         self._still: Any = ffi.addressof(board.raw.slot[slot - 1], "still")
-        self._before = before
+        self._before, self._worker = before, board.holder
         self._asked = False
         self._ended = threading.Event()
         self._beats = threading.Thread(target=self._beat, daemon=True)
@@ -86,10 +87,19 @@ class Still:
             self._give_up()
             self.why_not = "its watching thread did not make it"
         elif still.state == _HELD:
-            self.pid, self.pause = still.pid, still.us / 1e6
+            self.pid, self.pause = self._seen(still.pid), still.us / 1e6
+            if not self.pid:
+                self._give_up()
+                self.why_not = "the copy is in a pid namespace that is not seen here"
         else:
             self.why_not = f"no copy was made ({os.strerror(still.error)})"
             lib.cow_still_move(still, _FAILED, lib.COW_STILL_NONE)
+
+    def _seen(self, pid: int) -> int:
+        """The copy as we see it: a child of the worker, which may be in a container."""
+        if not pids.is_inside(self._worker):
+            return pid
+        return pids.seen(pid, pids.children(self._worker))
 
     def _give_up(self) -> None:
         """Leave the slot to the next report; a copy ends when it is not HELD."""

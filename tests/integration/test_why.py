@@ -24,8 +24,7 @@ from cowpreload import _offsets
 from cowpreload._core import lib, take_reading
 from cowpreload.board import open_board
 from cowpreload.causes import Cause, How, Sharing
-from cowpreload.cli.why import find_worker
-from cowpreload.errors import NotFoundError, WhyError
+from cowpreload.errors import WhyError
 from cowpreload.why.examine import examine
 
 HOSTS = ["sync", "threaded", "uwsgi"]
@@ -232,19 +231,9 @@ def test_a_master_and_a_stranger_are_refused(servers: Servers) -> None:
         examine(server.pid)
     with pytest.raises(WhyError, match="no such process"):
         examine(2**22 - 1)
-    done = why("--pid", str(2**22 - 1))
+    done = why(str(2**22 - 1))
     assert done.returncode == 1
     assert done.stderr.startswith("cowpreload: pid=4194303: ")
-
-
-def test_a_slot_needs_a_master(servers: Servers) -> None:
-    server = ready(servers.on("sync"), workers=2)
-    first = open_board(server.pid).view(1).pid
-    assert find_worker(server.pid, 1) == first
-    with pytest.raises(NotFoundError, match=f"--pid {server.pid} --slot 2"):
-        find_worker(first, 2)
-    with pytest.raises(NotFoundError, match="slot=9: has no worker"):
-        find_worker(server.pid, 9)
 
 
 def test_another_program_gets_what_page_maps_say() -> None:
@@ -279,13 +268,13 @@ def test_the_command_prints_a_table_json_and_a_picture(
     pytest.importorskip("matplotlib")
     server = ready(servers.on("sync"), workers=2)
     picture = tmp_path / "why.png"
-    done = why("--pid", str(server.pid), "--slot", "2", "--png", str(picture))
+    done = why(f"{server.pid}:2", "--png", str(picture))
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith(f"Worker {open_board(server.pid).view(2).pid} of master")
     assert picture.read_bytes().startswith(b"\x89PNG")
-    done = why("--pid", str(server.workers()[0]), "--json", "--live")
+    done = why(str(server.workers()[0]), "--json", "--live")
     figures = json.loads(done.stdout)
     assert figures["how"] == "live"
     assert figures["pid"] == server.workers()[0]

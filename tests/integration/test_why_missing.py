@@ -58,8 +58,7 @@ def test_a_broken_internal_header_costs_only_the_names_in_why(
         f" {library}/cowpreload/native/_cow."
         in Path(f"/proc/{worker}/maps").read_text()
     )
-    command = [sys.executable, "-m", "cowpreload", "why"]
-    command += ["--pid", str(worker)]
+    command = [sys.executable, "-m", "cowpreload", "why", str(worker)]
     done = subprocess.run(
         command,
         cwd=tmp_path,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cowpreload import _offsets, board
+from cowpreload import _offsets
 from cowpreload.causes import How
-from cowpreload.cli import main, settings
+from cowpreload.cli import main, settings, who
 from cowpreload.errors import NotFoundError, WhyError
 from cowpreload.why.examine import examine
 
@@ -112,7 +112,7 @@ def test_exactly_one_server_is_meant(
     masters: list[int],
     text: str,
 ) -> None:
-    monkeypatch.setattr(board, "find_masters", lambda: masters)
+    monkeypatch.setattr(who, "find_masters", lambda: masters)
     assert main([command]) == 1
     assert capsys.readouterr().err.startswith(f"cowpreload: {text}")
 

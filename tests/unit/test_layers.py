@@ -21,6 +21,7 @@ BASE = {
     "origins",
     "_core",
     "_offsets",
+    "pids",
     "native",
 }
 WHY = {"why"}
