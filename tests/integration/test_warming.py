@@ -215,6 +215,7 @@ def test_gunicorn_23_takes_signals_in_the_warm_up_too(
     pidfile = tmp_path / "pid"
     server = servers.gunicorn(
         "-k", "cow", "--pid", str(pidfile), "--cow-warmup", path,
+        "--graceful-timeout", "2",
         app="slow_pages", environ={"PYTHONPATH": str(gunicorn23)},
     )  # fmt: skip
     server.wait_log("begun " + path)

@@ -10,6 +10,7 @@ from typing import Any
 dirty_apps = ["dirty:Doubler"]
 dirty_workers = 1
 worker_class = "cow"
+graceful_timeout = dirty_graceful_timeout = 2
 
 
 class Doubler:
