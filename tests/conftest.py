@@ -28,15 +28,21 @@ PROGRAMS = TESTS / "programs"
 SITE = ROOT / "examples" / "django_app"
 
 # What the interpreter's version can change: all in these, and what is marked.
-EACH_PYTHON = (
-    TESTS / "unit",
-    TESTS / "native",
-    TESTS / "integration" / "test_executors.py",
-    TESTS / "integration" / "test_immortality.py",
-    TESTS / "integration" / "test_loops.py",
-    TESTS / "integration" / "test_startup.py",
-    TESTS / "integration" / "test_why_causes.py",
-)
+EACH_PYTHON = {
+    TESTS / name
+    for name in (
+        "unit",
+        "native",
+        "integration/test_django.py",
+        "integration/test_executors.py",
+        "integration/test_gevent.py",
+        "integration/test_immortality.py",
+        "integration/test_startup.py",
+        "integration/test_system_exit.py",
+        "integration/test_unwritten.py",
+        "integration/test_why_causes.py",
+    )
+}
 
 PYPY = sys.implementation.name == "pypy"
 NO_UWSGI = "uWSGI's Python plugin, and ours, embed CPython"
@@ -72,6 +78,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs on every interpreter."""
+    gone = [path for path in EACH_PYTHON if not path.exists()]
+    assert not gone, f"renamed? {gone}"
     for item in items:
         if not {item.path, *item.path.parents}.isdisjoint(EACH_PYTHON):
             item.add_marker("each_python")

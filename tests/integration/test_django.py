@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Servers
+from conftest import Servers, once
 
 BOTH = ["sync", "uwsgi"]
 # The oldest that is supported, where this interpreter still has what it imports (cgi,
@@ -21,19 +21,17 @@ VERSIONS = ["3.2", "5"] if OLD else ["6"]
 @pytest.fixture(scope="session")
 def django_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """A directory for PYTHONPATH with this Django."""
-    made: dict[str, Path] = {}
 
-    def install(version: str) -> Path:
-        if version not in made:
-            directory = tmp_path_factory.mktemp(f"django-{version}")
+    def directory(version: str) -> Path:
+        def install(directory: Path) -> None:
             command = [sys.executable, "-m", "pip", "install", "--quiet"]
             command += ["--disable-pip-version-check", "--target", str(directory)]
             command += [f"django=={version}.*"]
             subprocess.run(command, check=True, timeout=300)
-            made[version] = directory
-        return made[version]
 
-    return install
+        return once(tmp_path_factory, f"django-{version}", install)
+
+    return directory
 
 
 @pytest.mark.parametrize("host", BOTH)
