@@ -25,9 +25,9 @@ os.environ.setdefault("COW_WERROR", "1")
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 OLDEST, NEWEST = 10, 15
-# Tests side by side, one process a core. One that is done takes over from another: the
-# slowest test takes as long as a hundred others.
-PARALLEL = ("-n", "auto", "--dist", "worksteal")
+# Tests side by side, a process a core, as far as memory goes. A process that is done
+# takes over from another: the slowest test takes as long as a hundred others.
+PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 ASK = (
     "import sys, sysconfig, os, venv, ensurepip;"
     "print(sys.executable);"
