@@ -159,6 +159,7 @@ def warm_up(
     prefix: str = "",
     say: Callable[[str], None] = _unsaid,
     interface: Interface | None = None,
+    lifespan: bool = True,
 ) -> WarmupReport:
     """Request each path `settings.warmup_repeat` times; main thread only.
 
@@ -169,6 +170,7 @@ def warm_up(
         prefix: SCRIPT_NAME of a mounted WSGI application.
         say: logs a line, while a page takes long.
         interface: what the server speaks; None goes by the application.
+        lifespan: whether the server runs that of an ASGI application.
 
     Raises:
         WarmupError: a path raised, answered 500 or above, or took too long.
@@ -181,7 +183,7 @@ def warm_up(
     if spoken is not Interface.WSGI:
         environ = {"HTTP_HOST": host, "HTTP_USER_AGENT": AGENT, **secure_environ()}
         environ |= header_environ(settings.warmup_header)
-        statuses = run_asgi(as_asgi(app), paths, settings, environ, say)
+        statuses = run_asgi(as_asgi(app), paths, settings, environ, say, lifespan)
     else:
         statuses = _run_wsgi(app, paths, settings, host, prefix, say)
     warnings = []

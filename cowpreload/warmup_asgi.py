@@ -113,9 +113,13 @@ class _Bounds:
 
 
 class _Lifespan:
-    """The lifespan of an ASGI application around its warm up, where it has one."""
+    """The lifespan of an ASGI application around its warm up, where it has one.
 
-    def __init__(self, app: Callable[..., Any], bounds: _Bounds) -> None:
+    None is run for a server that runs none.
+    """
+
+    def __init__(self, app: Callable[..., Any], bounds: _Bounds, runs: bool) -> None:
+        self._runs = runs
         self.state: dict[str, Any] = {}
         self._app = app
         self._bounds = bounds
@@ -140,6 +144,8 @@ class _Lifespan:
             raise WarmupError(f"lifespan {event} failed: {message.get('message', '')}")
 
     async def __aenter__(self) -> _Lifespan:
+        if not self._runs:
+            return self
         scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": self.state}
         self._task = asyncio.ensure_future(
             self._app(scope, self._inbox.get, self._outbox.put)
@@ -148,7 +154,8 @@ class _Lifespan:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        assert self._task is not None
+        if self._task is None:
+            return
         if not self._task.done():
             if exc[0] is None:  # else the process is about to end
                 await self._exchange("shutdown")
@@ -163,10 +170,11 @@ async def _run(
     repeat: int,
     environ: Mapping[str, str],
     bounds: _Bounds,
+    lifespan_runs: bool,
     end: contextlib.ExitStack,
 ) -> list[tuple[str, int]]:
     statuses = []
-    async with _Lifespan(app, bounds) as lifespan:
+    async with _Lifespan(app, bounds, lifespan_runs) as lifespan:
         for path in paths:
             request = named(_request, f"warmup={path}")
             for _ in range(repeat):
@@ -203,6 +211,7 @@ def run_asgi(
     settings: Settings,
     environ: Mapping[str, str],
     say: Callable[[str], None],
+    lifespan: bool = True,
 ) -> list[tuple[str, int]]:
     """Request each path `settings.warmup_repeat` times; the status of each request.
 
@@ -214,7 +223,7 @@ def run_asgi(
     with contextlib.ExitStack() as end:
         # asyncio.run closes the loop and its executor's threads: none crosses.
         statuses = asyncio.run(
-            _run(app, paths, settings.warmup_repeat, environ, bounds, end)
+            _run(app, paths, settings.warmup_repeat, environ, bounds, lifespan, end)
         )
     _wait_for_ending(before)
     return statuses

@@ -29,6 +29,14 @@ def interface_of(worker_class: type) -> Interface | None:
     return None
 
 
+def runs_lifespan(cfg: Any) -> bool:
+    """Whether the workers will run the lifespan of an ASGI application."""
+    uvicorns = getattr(cfg.worker_class, "CONFIG_KWARGS", None)
+    if uvicorns is not None:
+        return bool(uvicorns.get("lifespan", "auto") != "off")
+    return bool(getattr(cfg, "asgi_lifespan", "auto") != "off")
+
+
 def refuse_unfit(app: Any, interface: Interface | None, name: str) -> None:
     """Refuse an application that every request would get 500 from, for ever.
 

@@ -114,11 +114,6 @@ class UvicornMixin:
                 config.get_loop_factory()
         return super().cow_configure(cfg)  # type: ignore[misc, no-any-return]
 
-    @property
-    def cow_lifespan(self) -> bool:
-        """Whether the application's lifespan is run."""
-        return bool(self.CONFIG_KWARGS.get("lifespan", "auto") != "off")
-
     def __init__(self, *arguments: Any) -> None:
         """In the master, right before the fork of this worker."""
         super().__init__(*arguments)

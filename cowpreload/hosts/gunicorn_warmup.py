@@ -10,7 +10,11 @@ from typing import Any
 
 from cowpreload.deadline import end_within
 from cowpreload.errors import CowError
-from cowpreload.hosts.gunicorn_interface import interface_of, refuse_unfit
+from cowpreload.hosts.gunicorn_interface import (
+    interface_of,
+    refuse_unfit,
+    runs_lifespan,
+)
 from cowpreload.hosts.gunicorn_signals import Waiting
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
@@ -43,7 +47,13 @@ def warm(app: Any, settings: Settings, log: Any, waiting: Waiting) -> WarmupRepo
             called = app.wsgi()
             spoken = interface_of(app.cfg.worker_class)
             refuse_unfit(called, spoken, app.cfg.worker_class_str)
-            return warm_up(called, settings, say=log.warning, interface=spoken)
+            return warm_up(
+                called,
+                settings,
+                say=log.warning,
+                interface=spoken,
+                lifespan=runs_lifespan(app.cfg),
+            )
     except BaseException as error:
         if waiting.stop:  # whatever the application has made of it
             log.info("cow: told to end in the warm up")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Servers, ready, require_class
 from harness.processes import alive, wait_until
-from test_lifecycle import me
+from test_lifecycle import me, notes
 
 OWN = "serves"
 
@@ -56,3 +56,26 @@ def test_a_reload_with_another_class_keeps_the_one_that_runs(
     server.wait_log("cow: reload keeps the worker class it had; worker_class=cow: ")
     wait_until(lambda: not alive(first), 20, "the old worker to be gone")
     assert me(server.wait_serving())["worker"]["generation"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("needs", "arguments"),
+    [
+        ("asgi", ["-k", "cow_asgi", "--asgi-lifespan", "off"]),
+        ("uvicorn", ["-k", "cow", "--cow-worker", "own_uvicorn.OwnUvicorn"]),
+    ],
+)
+def test_a_lifespan_that_workers_do_not_run_is_not_run_in_the_warm_up(
+    servers: Servers, needs: str, arguments: list[str], tmp_path: Path
+) -> None:
+    require_class(needs)
+    log = tmp_path / "exit"
+    server = servers.gunicorn(
+        *arguments, "--cow-warmup", "/me", app="app:asgi",
+        environ={"EXIT_LOG": str(log)},
+    )  # fmt: skip
+    worker = me(server.wait_serving())["pid"]
+    server.signal(signal.SIGTERM)
+    server.wait_exit()
+    assert notes(log)[worker] == ["second", "first"]
+    assert "lifespan" not in log.read_text()
