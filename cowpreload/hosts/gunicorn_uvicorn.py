@@ -76,14 +76,19 @@ def draining(protocol: Any) -> Any:
 
         def shutdown(self) -> None:
             self.cow_drain.begin(self.loop, self.server_state)
-            if self.cycle is None or self.cycle.response_complete:
-                self.loop.call_later(self.cow_drain.idle_seconds, self._cow_close)
+            cycle = self.cycle
+            if cycle is not None and not cycle.response_started:
+                super().shutdown()  # its response announces the end
             else:
-                super().shutdown()
+                self.loop.call_later(self.cow_drain.idle_seconds, self._cow_close)
 
         def _cow_close(self) -> None:
-            if not self.transport.is_closing():
+            if self.transport.is_closing():
+                return
+            if self.cycle is None or self.cycle.response_complete:
                 super().shutdown()
+            else:  # its response has announced to keep the connection
+                self.loop.call_later(self.cow_drain.idle_seconds, self._cow_close)
 
     return Draining
 

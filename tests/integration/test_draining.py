@@ -59,6 +59,24 @@ def test_an_idle_connection_is_told_before_it_is_closed(
     connection.close()
 
 
+@pytest.mark.parametrize("host", ["asgi", "uvicorn"])
+def test_a_connection_that_a_response_has_promised_to_keep_is_kept(
+    servers: Servers, host: str
+) -> None:
+    """The worker is told to go between the head of a response and its end."""
+    server = ready(servers.on(host, workers=1))
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request("GET", "/begin?s=1.5")
+    response = connection.getresponse()
+    assert not response.will_close
+    os.kill(server.workers()[0], signal.SIGTERM)
+    assert response.read() == b"ok"
+    connection.request("GET", "/")
+    response = connection.getresponse()
+    assert (response.status, response.read(), response.will_close) == (200, b"ok", True)
+    connection.close()
+
+
 @pytest.mark.parametrize("host", LOOPS)
 def test_a_request_in_flight_is_waited_for_longer_than_timeout(
     servers: Servers, host: str

@@ -168,4 +168,8 @@ async def asgi(scope, receive, send):  # type: ignore[no-untyped-def]
         (b"content-length", str(len(body)).encode()),
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
+    if scope["path"] == "/begin":
+        await send({"type": "http.response.body", "body": body[:1], "more_body": True})
+        await asyncio.sleep(float(parse_qs(scope["query_string"].decode())["s"][0]))
+        body = body[1:]
     await send({"type": "http.response.body", "body": body})
