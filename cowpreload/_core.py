@@ -7,6 +7,7 @@ has one state for the process); stages that run there must not need it.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from cowpreload.errors import NativeError
@@ -42,7 +43,9 @@ LEAVING: int = lib.COW_LEAVING
 def check(code: int) -> None:
     """Raise NativeError unless `code` is COW_OK."""
     if code != lib.COW_OK:
-        raise NativeError(ffi.string(lib.cow_strerror(code)).decode())
+        reason = os.strerror(ffi.errno) if code == lib.COW_ESYSTEM else ""
+        text = ffi.string(lib.cow_strerror(code)).decode()
+        raise NativeError(f"{text}: {reason}" if reason else text)
 
 
 def _ms(seconds: float) -> int:

@@ -27,23 +27,30 @@ class Board:
 
     Attributes:
         holder: the process that it was opened of, as we see it; 0: our own.
+        hidden: one log line, if no other process can see this board; else empty.
     """
 
-    def __init__(self, raw: Any, fd: int = -1, holder: int = 0) -> None:
+    def __init__(
+        self, raw: Any, fd: int = -1, holder: int = 0, why_hidden: str = ""
+    ) -> None:
         self.raw = raw
         self.fd = fd
         self.holder = holder
+        self.hidden = why_hidden and (
+            f"cow: no memfd ({why_hidden}): limits act, and no report can see the board"
+        )
 
     @classmethod
     def create(cls) -> Board:
         """Make the board of this server, mode 0600, shared with all later forks."""
         raw, fd = ffi.new("struct cow_board **"), ffi.new("int *")
         check(lib.cow_board_create(raw, fd))
+        hidden = os.strerror(ffi.errno) if fd[0] < 0 else ""
         raw[0].master_pid = os.getpid()
         known = _offsets.own()
         if known:  # so that a report finds its way
             raw[0].python = asdict(known[1])
-        return cls(raw[0], fd[0])
+        return cls(raw[0], fd[0], why_hidden=hidden)
 
     def reserve(self) -> int:
         """Give the lowest free slot, booting; 0 if the board is full. Master only."""

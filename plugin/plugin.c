@@ -2,7 +2,7 @@
  * cow: copy-on-write-aware workers for uWSGI.
  *
  *     plugins-dir = DIRECTORY        ; `cowpreload plugin build` prints these two
- *     plugin = cow
+ *     need-plugin = cow
  *     cow-warmup = /                 ; may be repeated
  *     cow-max-private = 200M
  *

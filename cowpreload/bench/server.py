@@ -253,7 +253,7 @@ def uwsgi(
         "listen": "100",
     }
     if plugins is not None:
-        keys |= {"plugins-dir": str(plugins), "plugin": "cow"}
+        keys |= {"plugins-dir": str(plugins), "need-plugin": "cow"}
     lines = ["[uwsgi]"]
     for key, value in {**keys, **ini}.items():
         values = [value] if isinstance(value, str) else value

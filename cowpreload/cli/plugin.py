@@ -55,5 +55,5 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"cowpreload: building for {binary}", file=sys.stderr)
     build(binary, output)
     print(f"cowpreload: wrote {output / PLUGIN_FILE}", file=sys.stderr)
-    print(f"plugins-dir = {output}\nplugin = cow\ncow-max-private = 200M")
+    print(f"plugins-dir = {output}\nneed-plugin = cow\ncow-max-private = 200M")
     return 0

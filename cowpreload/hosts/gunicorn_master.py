@@ -217,6 +217,8 @@ class Master:
         except NativeError as error:
             log.error("cow: no board (%s): serving on without limits", error)
             return None
+        if board.hidden:
+            log.error(board.hidden)
         try:
             _core.take_reading()
         except NativeError as error:

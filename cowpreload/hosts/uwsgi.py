@@ -93,6 +93,8 @@ def configure(
     except NativeError as error:
         say(f"cow: no board ({error}); shared memory is needed")
         return None
+    if _state.board.hidden:
+        say(_state.board.hidden)
     try:
         _core.take_reading()
     except NativeError as error:

@@ -5,6 +5,7 @@
  * A slot is written by its own worker, but for the moments when it has none.
  * Readers may see fields of two readings mixed; no verdict is made from them.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,12 +15,20 @@
 int cow_board_create(struct cow_board **board, int *fd) {
     void *address;
     (void)cow_prim_stack_size(); /* asked where no lock is inherited */
-    if (cow_prim_shared("cowpreload-board", sizeof **board, fd, &address))
-        return COW_ESYSTEM;
+    int why_not = cow_prim_shared("cowpreload-board", sizeof **board, fd, &address);
+    if (why_not) {
+        *fd = -1;
+        int error = cow_prim_inherited(sizeof **board, &address);
+        if (error) {
+            errno = error;
+            return COW_ESYSTEM;
+        }
+    }
     *board = address;
     (*board)->revision = COW_REVISION;
     (*board)->slots = COW_SLOTS;
     STORE((*board)->magic, COW_MAGIC);
+    errno = why_not;
     return COW_OK;
 }
 

@@ -125,7 +125,8 @@ struct cow_board {
 
 /* Make a board in anonymous shared memory with mode 0600, mapped here and in
  * every process forked later. *fd stays open so that another process of the
- * same user can open it as /proc/PID/fd/N; nothing is left behind on disk. */
+ * same user can open it as /proc/PID/fd/N; nothing is left behind on disk. Where the
+ * system gives no such file, *fd is -1, errno says why, no other process sees it. */
 int cow_board_create(struct cow_board **board, int *fd);
 
 /* Map a board of another process; to write only to ask for a still copy. */

@@ -85,6 +85,12 @@ int cow_prim_shared(const char *name, size_t size, int *fd, void **address) {
     return 0;
 }
 
+int cow_prim_inherited(size_t size, void **address) {
+    int access = PROT_READ | PROT_WRITE;
+    *address = mmap(NULL, size, access, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return *address == MAP_FAILED ? errno : 0;
+}
+
 int cow_prim_map(int fd, size_t size, int writable, void **address) {
     struct stat about;
     if (fstat(fd, &about)) return errno;

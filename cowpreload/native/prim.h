@@ -22,6 +22,8 @@ void cow_prim_close(int fd);
 /* Shared memory as a sealed file, at a descriptor above 2. */
 int cow_prim_shared(const char *name, size_t size, int *fd, void **address);
 /* Map such a file of another process; EINVAL if its size is not sealed. */
+/* The same without a descriptor: only processes forked later have it. */
+int cow_prim_inherited(size_t size, void **address);
 int cow_prim_map(int fd, size_t size, int writable, void **address);
 int cow_prim_unmap(void *address, size_t size);
 

@@ -189,7 +189,7 @@ def uwsgi(
         "listen": "100",
     }
     if plugins is not None:
-        keys |= {"plugins-dir": str(plugins), "plugin": "cow"}
+        keys |= {"plugins-dir": str(plugins), "need-plugin": "cow"}
     text = "[uwsgi]\n"
     for key, value in (keys | dict(ini)).items():
         for each in [value] if isinstance(value, str) else value:

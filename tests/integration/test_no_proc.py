@@ -96,3 +96,27 @@ def test_smaps_is_read_where_there_is_no_rollup(tmp_path: Path) -> None:
         env={**os.environ, "ROOT": str(PROGRAMS.parent.parent)},
     )
     assert done.stdout.split() == ["True", "True"], done.stderr
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_without_a_memfd_limits_act_and_it_is_said_with_the_reason(
+    servers: Servers, host: str, tmp_path: Path
+) -> None:
+    """An old kernel, or a filter of system calls: uWSGI did not start."""
+    shim = tmp_path / "shim.c"
+    shim.write_text(
+        "#include <errno.h>\n"
+        "int memfd_create(const char *name, unsigned flags)\n"
+        "{ (void)name; (void)flags; errno = ENOSYS; return -1; }\n"
+    )
+    library = tmp_path / "shim.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, shim], check=True)
+    options = {**QUICK, "cow-max-growth": "30M"}
+    environ = {"LD_PRELOAD": str(library)}
+    server = servers.on(host, options, workers=1, environ=environ).wait_serving()
+    said = "cow: no memfd (Function not implemented): limits act"
+    assert server.log.count(said) == 1
+    worker = server.workers()[0]
+    assert server.get("/grow?mb=60")[0] == 200
+    server.wait_log(f"pid={worker} recycled")
+    server.wait_serving()

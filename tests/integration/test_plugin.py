@@ -30,7 +30,7 @@ def test_stdout_is_just_the_ini_lines(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.splitlines() == [
         f"plugins-dir = {tmp_path / 'made'}",
-        "plugin = cow",
+        "need-plugin = cow",
         "cow-max-private = 200M",
     ]
     assert f"wrote {tmp_path / 'made' / 'cow_plugin.so'}" in done.stderr
@@ -65,13 +65,26 @@ def test_a_plugin_of_another_binary_refuses_with_the_command_that_fixes_it(
     other = tmp_path / "other"
     monkeypatch.setattr(plugin_build, "fingerprint", lambda *_: 0x1234)
     plugin_build.build(script("uwsgi"), other)
-    server = servers.uwsgi({"plugins-dir": str(other), "plugin": "cow"}, plugin=False)
+    server = servers.uwsgi(
+        {"plugins-dir": str(other), "need-plugin": "cow"}, plugin=False
+    )
     assert server.wait_exit() == 1
     binary = os.path.realpath(script("uwsgi"))
     assert (
         "cow: this plugin was built for another uwsgi; "
         f"run: cowpreload plugin build --uwsgi {binary}"
     ) in server.log
+
+
+@needs_uwsgi
+def test_without_the_file_the_lines_that_are_printed_end_the_start(
+    servers: Servers, tmp_path: Path
+) -> None:
+    """With `plugin = cow`, uWSGI only warned and served without us."""
+    ini = {"plugins-dir": str(tmp_path), "need-plugin": "cow"}
+    server = servers.uwsgi(ini, plugin=False)
+    assert server.wait_exit() == 1
+    assert "cow_plugin.so" in server.log
 
 
 def test_a_plugin_in_a_binary_without_python_refuses(
