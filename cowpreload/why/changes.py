@@ -204,13 +204,16 @@ class Changes:
 
     def _outside(self, evidence: Evidence, changed: Sequence[int]) -> None:
         """A page of a file's data: counts of static objects, else the file's own."""
+        others = []
         for word in changed:
             at = evidence.page + word * 8
             kind = self._ours.objects.at(at)
             if kind is not None and self._same(at, kind):
                 evidence.add(Cause.REFCOUNT, kind.label)
             else:
-                evidence.plain.append(Plain(at, (0,), True))
+                others.append(at)
+        if others:
+            evidence.plain.append(Plain(others[0], (0,), True, len(others)))
 
     def _unchanged(self, evidence: Evidence, place: Place | None) -> None:
         """A page with the master's bytes: something was written and written back.

@@ -15,6 +15,7 @@ class Plain:
     start: int
     offsets: tuple[int, ...]  # bytes from its start
     static: bool  # in a file's data, not on the heap
+    words: int = 1  # that changed, of static data: one for all of a page
 
 
 @dataclass

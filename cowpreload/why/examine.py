@@ -241,7 +241,7 @@ class _Examination:
         names = Names(owners)
         for page, evidence in self._evidence.items():
             for plain in evidence.plain:
-                evidence.found[names.resolve(plain)] += 1
+                evidence.found[names.resolve(plain)] += plain.words
             for address in evidence.containers:
                 if address in owners.best:
                     kind = self._ours.objects.at(address)

@@ -159,7 +159,7 @@ class Heap:
 
     def __init__(self, memory: Memory, mappings: list[Mapping]) -> None:
         self._memory = memory
-        self._mappings = mappings
+        self.mappings = mappings
         self._starts = [each.start for each in mappings]
         self._pools: dict[int, Pool | None] = {}
         self._chunks: dict[int, Chunks] = {}
@@ -169,9 +169,9 @@ class Heap:
     def mapping(self, address: int) -> Mapping | None:
         """The mapping around `address`."""
         number = bisect_right(self._starts, address) - 1
-        if number < 0 or address >= self._mappings[number].end:
+        if number < 0 or address >= self.mappings[number].end:
             return None
-        return self._mappings[number]
+        return self.mappings[number]
 
     def pool(self, address: int) -> Pool | None:
         """The pool around `address`."""

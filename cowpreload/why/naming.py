@@ -7,6 +7,8 @@ memory of C code, since Python's objects know theirs.
 
 from __future__ import annotations
 
+import re
+
 from cowpreload.causes import Cause
 from cowpreload.why.changes import KEYS
 from cowpreload.why.evidence import Plain
@@ -16,6 +18,7 @@ from cowpreload.why.objects import DICT, TYPE, UNICODE, Kind
 from cowpreload.why.owners import STEPS, Owners, Referrer
 from cowpreload.why.threads import FRAMES
 
+_ALLOCATOR = re.compile(r"lib(jemalloc|tcmalloc|mimalloc)[^/]*\.so")
 _PYTHON = ("python", "libpython", "uwsgi")
 
 
@@ -42,10 +45,20 @@ class Names:
         if file == FRAMES:
             return Cause.INTERPRETER, file
         if file in ("anonymous", ""):
+            allocator = self._allocator()
+            if allocator:
+                return Cause.LIBRARY, f"anonymous memory, as {allocator} takes it"
             return Cause.UNEXPLAINED, "anonymous memory of no known format"
         if file.startswith(_PYTHON):
             return Cause.INTERPRETER, f"data of {file}"
         return Cause.LIBRARY, file
+
+    def _allocator(self) -> str:
+        """The file of an allocator instead of glibc's, whose formats are not known."""
+        return next(
+            (each.name for each in self._heap.mappings if _ALLOCATOR.match(each.name)),
+            "",
+        )
 
     def _chain(
         self, start: int, offsets: tuple[int, ...], steps: int

@@ -107,6 +107,20 @@ def test_examples_name_what_was_written() -> None:
     assert "bytes" in report("fill").row(Cause.ALLOCATOR).examples[0].text
 
 
+JEMALLOC = Path("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")
+
+
+@pytest.mark.skipif(not JEMALLOC.exists(), reason="apt-get install libjemalloc2")
+def test_memory_of_another_allocator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of it was taken apart word by word: a million names for 8 MB."""
+    monkeypatch.setenv("LD_PRELOAD", str(JEMALLOC))
+    found = report.__wrapped__("malloc")
+    label = "anonymous memory, as libjemalloc.so.2 takes it"
+    assert label in [each.text for each in found.row(Cause.LIBRARY).examples]
+    assert found.row(Cause.LIBRARY).pages > LEAST
+    assert found.share(Cause.UNEXPLAINED) < 0.025
+
+
 @pytest.mark.parametrize("way", ["idle", "touch", "fill", "map"])
 def test_the_sum_is_what_the_kernel_counts(way: str) -> None:
     """A waiting child does not change between the page map and smaps_rollup."""
