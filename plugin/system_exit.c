@@ -6,7 +6,8 @@
  * Python. So what Py_Exit() does first, threading._shutdown(), brings us to exit()
  * before; there every way out is the same. Its code is known only in passing: it is the
  * exception's attribute `code`, read by the same thread right before. Where that was
- * not seen (a subclass with a `code` of its own), the heap is finalized.
+ * not seen (a subclass with a `code` of its own, and sys.exit() before 3.12, where no
+ * heap is immortal), Python is finalized as without us.
  */
 #include <pthread.h>
 
@@ -82,7 +83,8 @@ void cow_system_exit_hook(void) {
     Py_XDECREF(function);
 }
 
-/* uWSGI does not look at what a mule's function raised; its own finalization would. */
+/* uWSGI does not look at what a mule's function raised. From 3.13 on its finalization
+ * comes upon it, and the mule ends with that code; before, with uWSGI's own. */
 int cow_system_exit_pending(void) {
     PyObject *type, *value, *trace, *code = NULL;
     int pending = -1;
@@ -90,7 +92,7 @@ int cow_system_exit_pending(void) {
     PyErr_NormalizeException(&type, &value, &trace);
     if (value && PyObject_IsInstance(value, PyExc_SystemExit) == 1)
         code = PyObject_GetAttrString(value, "code");
-    if (code) pending = code_read;
+    if (code && PY_VERSION_HEX >= 0x030D0000) pending = code_read;
     Py_XDECREF(code);
     Py_XDECREF(type);
     Py_XDECREF(value);
