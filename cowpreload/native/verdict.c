@@ -140,7 +140,7 @@ int cow_reading_due(const struct cow_limits *limits, const struct cow_history *h
  * 0.04 ms, most of it for waking up: eight idle workers near their hard limit 0.1 % of
  * a core. */
 #define IDLE_NAP_MS 250u
-#define BUSY_NAP_MS 100u
+#define BUSY_NAP_MS 150u
 #define MOVING_NAP_MS 5u
 #define MOVING (64u << 10) /* bytes a millisecond */
 

@@ -155,7 +155,7 @@ def test_the_hard_limit_is_looked_at_sooner_the_nearer_it_is() -> None:
     assert naps[-1] == 0.25
     # Four MiB a millisecond would not have passed it in the meantime.
     assert naps[0] * 4000 <= 1980
-    assert _core.nap(limits, history, 1990 * MIB, 100) == 0.1
+    assert _core.nap(limits, history, 1990 * MIB, 100) == 0.15
     # Sooner still while memory is on its way, and never later than the interval.
     assert _core.nap(limits, history, 1990 * MIB, 1 << 20) == 0.005
     assert _core.nap(replace(limits, interval=0.05), history, 0, 0) == 0.05
