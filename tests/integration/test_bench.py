@@ -20,6 +20,7 @@ from harness.processes import alive, children, script, wait_until
 from cowpreload import collector
 from cowpreload.bench import cgroup, plots, pypy
 from cowpreload.bench.hall import Hall
+from cowpreload.bench.mode import SHOWN
 from cowpreload.bench.scenarios import instagram, nelson
 from cowpreload.bench.site import find_site, seeded
 
@@ -89,7 +90,7 @@ def test_the_attempts_of_the_article(tmp_path: Path, size: str) -> None:
 def test_the_page_of_the_paper(tmp_path: Path, size: str) -> None:
     figures, _ = bench(tmp_path, "nelson", size)
     plan = nelson.PLANS[size]
-    for host in ("gunicorn", "uWSGI"):
+    for host in (SHOWN[each] for each in plan.hosts):
         for mode in ("plain", "all"):
             found = figures["memory"][f"{host} {mode}"]
             points = [len(line) for line in found["private"]]
