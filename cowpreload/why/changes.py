@@ -231,11 +231,14 @@ class Changes:
         collected: Counter[str] = Counter()
         code = 0
         for address, kind in self._objects_on(evidence.page, place):
+            if kind.label == "code":
+                code += 1  # its counters may be far behind its count
+                if address - kind.header + 40 < evidence.page:
+                    continue
             if objects.mortal(address):
                 counted[kind.label] += 1
             if self._collected and kind.header and self._tracked(address):
                 collected[kind.label] += 1
-            code += kind.label == "code"
         for cause, found in (
             (Cause.COLLECTOR, collected),
             (Cause.REFCOUNT, counted),
@@ -271,7 +274,10 @@ class Changes:
                 if each.used
             )
             return [
-                each for each in found if each and page <= each[0] - each[1].header + 40
+                each
+                for each in found
+                if each
+                and (page <= each[0] - each[1].header + 40 or each[1].label == "code")
             ]
         found_at = ((at, objects.at(at)) for at in range(page, page + PAGE - 8, 8))
         return [(at, kind) for at, kind in found_at if kind is not None]
