@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cowpreload.callbacks import after_fork, before_fork
     from cowpreload.freezing import keep_mortal
     from cowpreload.holders import held_by, immortal_too
-    from cowpreload.immortal import freeze
+    from cowpreload.hosts.alone import freeze
     from cowpreload.watch import worker
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
 _HOMES = {
     "after_fork": "cowpreload.callbacks",
     "before_fork": "cowpreload.callbacks",
-    "freeze": "cowpreload.immortal",
+    "freeze": "cowpreload.hosts.alone",
     "held_by": "cowpreload.holders",
     "immortal_too": "cowpreload.holders",
     "keep_mortal": "cowpreload.freezing",

@@ -12,7 +12,15 @@ from typing import Any
 
 from cowpreload.errors import NativeError
 from cowpreload.native._cow import ffi, lib
-from cowpreload.records import Action, History, Limits, Reading, SlotView, Verdict
+from cowpreload.records import (
+    Action,
+    History,
+    Limits,
+    Reading,
+    SealReport,
+    SlotView,
+    Verdict,
+)
 
 __all__ = ["LEAVING", "SLOTS", "check", "ffi", "lib"]
 
@@ -36,6 +44,10 @@ _STATES = {
     lib.COW_BOOTING: "booting",
     lib.COW_READY: "ready",
     lib.COW_LEAVING: "leaving",
+}
+_UNSEALED = {
+    lib.COW_UNSEALED_UNKNOWN: "kept by another allocator than pymalloc or glibc's",
+    lib.COW_UNSEALED_MEMORY: "no memory left to fill with",
 }
 LEAVING: int = lib.COW_LEAVING
 
@@ -193,6 +205,23 @@ def flush_stdio() -> None:
 def trim() -> None:
     """Give the free end of the C heap back to the system."""
     lib.cow_trim()
+
+
+def seal() -> SealReport:
+    """Fill the holes between the objects of this process; an unknown heap is left."""
+    raw = ffi.new("struct cow_seal *")
+    lib.cow_seal(raw)
+    heaps = (("Python's objects", raw.python), ("the C heap", raw.c_heap))
+    return SealReport(
+        holes=raw.blocks + raw.chunks,
+        bytes=raw.block_bytes + raw.chunk_bytes,
+        returned=raw.returned,
+        unsealed=tuple(
+            f"{heap}: {_UNSEALED[why_not]}"
+            for heap, why_not in heaps
+            if why_not != lib.COW_SEALED
+        ),
+    )
 
 
 def immortal_why_not() -> str:

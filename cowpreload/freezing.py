@@ -4,7 +4,7 @@ Takes the walk that makes objects immortal (or none); gives a FreezeReport. Call
 once, in the master, after the audit and right before the first fork, and again only
 when the heap is loaded anew: a freeze at every fork leaks in a master that keeps
 forking (Airflow, PR 60505). In further interpreters of the process it is called in
-each, so it must not import the native core; the C heap is trimmed by the host at the
+each, so it must not import the native core; the C heap is the next stage's, at the
 end.
 """
 

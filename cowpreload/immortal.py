@@ -1,20 +1,16 @@
 """Immortality: whether this interpreter can, whether this server wants, the walk.
 
 Takes the settings; gives the walk for `freezing.freeze()`, or why there is none.
-`freeze()` is the stage for those who have neither server. Main interpreter only: it
-needs the native core.
+Main interpreter only: it needs the native core.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
-from cowpreload import _core, freezing, mending
+from cowpreload import _core
 from cowpreload.freezing import Walk
-from cowpreload.records import FreezeReport
 from cowpreload.settings import Settings
-from cowpreload.settings_given import read
 
 
 class _Holder:
@@ -67,28 +63,3 @@ def plan(settings: Settings) -> tuple[Walk | None, str]:
         return None, ""
     why_not = WHY_NOT or settings.why_mortal()
     return (None, why_not) if why_not else (_core.immortalize, "")
-
-
-def freeze(immortal: str = "auto") -> FreezeReport:
-    """Collect, make immortal and freeze everything that this process has loaded.
-
-    For those who fork by themselves (multiprocessing, Celery, an own master): call it
-    once, after everything is loaded and before the first fork, in the main interpreter.
-    Preloaded objects are never freed afterwards, so children should leave by
-    `os._exit`, as multiprocessing's do.
-
-    Args:
-        immortal: auto (where the interpreter can), on, or off (collect and freeze).
-
-    Returns:
-        What was frozen; `why_mortal` says why nothing became immortal under auto.
-
-    Raises:
-        SettingsError: `immortal` is none of the three, or `on` where none can be.
-    """
-    settings = read({"immortal": immortal}, environ={}, immortal_why_not=WHY_NOT)
-    walk, why_mortal = plan(settings)
-    mending.prepare()  # os.fork() mends
-    report = freezing.freeze(walk)
-    _core.trim()
-    return replace(report, why_mortal=why_mortal, bytes=_core.heap_size())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from cowpreload.units import MIB
+from cowpreload.units import MIB, format_size
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,23 @@ class WalkReport:
 
 
 @dataclass(frozen=True)
+class SealReport:
+    """What the seal filled.
+
+    Attributes:
+        holes: free slots and chunks between inherited objects.
+        bytes: their size.
+        returned: bytes of whole pages in them that went back to the system.
+        unsealed: for each heap that was left as it is, which one and why.
+    """
+
+    holes: int = 0
+    bytes: int = 0
+    returned: int = 0
+    unsealed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class FreezeReport:
     """What the freeze found and left.
 
@@ -154,6 +171,7 @@ class FreezeReport:
         seconds: the whole stage.
         immortal: what the walk did; all zero if there was none.
         why_mortal: why there was none, or "".
+        sealed: what the seal filled, where it follows at once (cowpreload.freeze()).
         bytes: memory of the process that a fork inherits; 0 if it was not read.
     """
 
@@ -162,6 +180,7 @@ class FreezeReport:
     seconds: float
     immortal: WalkReport = WalkReport()
     why_mortal: str = ""
+    sealed: SealReport = SealReport()
     bytes: int = 0
 
 
@@ -171,6 +190,7 @@ class PreloadReport:
 
     objects: int
     immortal: int
+    sealed: int
     heap: int
     warmup_requests: int
     findings: int
@@ -180,7 +200,7 @@ class PreloadReport:
         """One log line, without a newline."""
         return (
             f"cow: preload objects={self.objects} immortal={self.immortal} "
-            f"heap={self.heap // MIB}MiB "
+            f"sealed={format_size(self.sealed)} heap={self.heap // MIB}MiB "
             f"warmup-requests={self.warmup_requests} findings={self.findings} "
             f"seconds={self.seconds:.2f}"
         )

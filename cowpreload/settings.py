@@ -173,6 +173,13 @@ class Settings:
         why="measured: without it, workers copy most of what they read",
         choices=("auto", "on", "off"),
     )
+    seal: str = _setting(
+        CHOICE,
+        "on",
+        "fill the holes between inherited objects before the fork",
+        why="measured: young objects in them copy 1.6 MB a worker; filling takes 1 ms",
+        choices=("on", "off"),
+    )
     exit: str = _setting(
         CHOICE,
         "fast",

@@ -55,8 +55,8 @@ class CowMixin:
     def __init__(self, age: int, ppid: int, sockets: Any, app: Any, *rest: Any) -> None:
         """In the master, right before the fork of this worker."""
         _timeout, cfg, log = rest
-        first = not MASTER.sealed
-        board = MASTER.seal(cfg, app, log)
+        first = not MASTER.prepared
+        board = MASTER.prepare(cfg, app, log)
         super().__init__(age, ppid, sockets, app, *rest)  # type: ignore[call-arg]
         self._cow_settings = MASTER.configure(cfg)
         if first and self._cow_settings.worker and not self.cow_chosen:

@@ -63,7 +63,7 @@ class GeventMixin:
         gunicorn's worker patches itself after the fork; an application that was loaded
         unpatched keeps blocking sockets and locks. A running master is left as it is.
         """
-        if not MASTER.sealed:
+        if not MASTER.prepared:
             monkey.patch_all()
 
     def __init__(self, *arguments: Any) -> None:

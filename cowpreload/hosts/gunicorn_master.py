@@ -1,4 +1,4 @@
-"""The master's side on gunicorn: settings, preload, warm up, audit, freeze, slots.
+"""The master's side on gunicorn: settings, the stages before the fork, slots.
 
 Takes gunicorn's configuration, application and log; gives slots to workers before
 the fork. One object for the process: gunicorn has one arbiter. Must not start a
@@ -30,7 +30,8 @@ from cowpreload.hosts.gunicorn_warmup import warm
 from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.kinds import GUNICORN
 from cowpreload.leave import leave
-from cowpreload.records import FreezeReport, PreloadReport, WarmupReport
+from cowpreload.records import FreezeReport, PreloadReport, SealReport, WarmupReport
+from cowpreload.sealing import seal
 from cowpreload.settings import Settings, declared_on
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
@@ -57,7 +58,7 @@ class Master:
         self._resume_gc: Callable[[], None] = lambda: None
         self._warmup: WarmupReport | None = None
         self._waiting = Waiting()
-        self.sealed = False
+        self.prepared = False
         self.immortal = False
 
     # ---- settings -------------------------------------------------------
@@ -158,14 +159,14 @@ class Master:
                 "use the sync worker in development"
             )
 
-    def seal(self, cfg: Any, app: Any, log: Any) -> Board | None:
-        """Audit and freeze, once, right before the first fork; give the board.
+    def prepare(self, cfg: Any, app: Any, log: Any) -> Board | None:
+        """Audit, freeze and seal, once, right before the first fork; give the board.
 
         Raises:
             HaltServer: fork-safety is strict and there are findings, or (where the
                 start-up hook is off) what `configure` and `warm` raise.
         """
-        if self.sealed:
+        if self.prepared:
             return self.board
         log = Unfailing(log)
         arbiter = running_arbiter()
@@ -186,12 +187,14 @@ class Master:
         self._end_recording()
         findings = self._audit(settings, log)
         mending.prepare()  # os.fork() mends
-        self.sealed = True
+        self.prepared = True
         frozen = self._freeze(settings, log)
+        sealed = self._seal(settings, log)
         assert self._warmup is not None
         report = PreloadReport(
             objects=frozen.objects,
             immortal=frozen.immortal.objects,
+            sealed=sealed.bytes,
             heap=_core.heap_size(),
             warmup_requests=self._warmup.requests,
             findings=findings,
@@ -209,7 +212,7 @@ class Master:
             cfg.worker_class_str,
         )
         self._settings = cfg.__dict__[_KEY] = Settings()
-        self.sealed = True
+        self.prepared = True
 
     def _make_board(self, log: Any) -> Board | None:
         try:
@@ -248,7 +251,6 @@ class Master:
             if collector.WHY_NOT:
                 log.info("cow: freeze=off: %s", collector.WHY_NOT)
             report = freeze(walk, writers.remember)
-            _core.trim()
         else:
             report = FreezeReport(collector.objects(), 0, 0.0)
             release()
@@ -257,6 +259,14 @@ class Master:
             log.error("cow: immortal in part (%s): frozen all the same", fault)
         self.immortal = report.immortal.objects > 0
         self._resume_gc()
+        return report
+
+    def _seal(self, settings: Settings, log: Any) -> SealReport:
+        if settings.freeze == "off":
+            return SealReport()
+        report = seal(settings.seal == "on")
+        for unsealed in report.unsealed:
+            log.info("cow: seal: left as it is: %s", unsealed)
         return report
 
     def _end(self, arbiter: Any) -> None:

@@ -19,7 +19,8 @@ from cowpreload.hosts import uwsgi_apps
 from cowpreload.hosts.uwsgi_apps import reported, say
 from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.kinds import UWSGI
-from cowpreload.records import PreloadReport
+from cowpreload.records import PreloadReport, SealReport
+from cowpreload.sealing import seal
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
@@ -135,12 +136,22 @@ def allow_fork(findings: int) -> int | None:
 
 @reported
 def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
-    """The heap is frozen: trim, and sum up the preload in one line."""
-    if _state.settings.freeze == "on":
-        _core.trim()
-    heap = _core.heap_size()
-    seconds = time.monotonic() - _state.began
-    say(PreloadReport(objects, immortal, heap, warmed, findings, seconds).line())
+    """The heap is frozen: seal it, and sum up the preload in one line."""
+    settings, filled = _state.settings, SealReport()
+    if settings.freeze == "on":
+        filled = seal(settings.seal == "on")
+    for unsealed in filled.unsealed:
+        say(f"cow: seal: left as it is: {unsealed}")
+    report = PreloadReport(
+        objects=objects,
+        immortal=immortal,
+        sealed=filled.bytes,
+        heap=_core.heap_size(),
+        warmup_requests=warmed,
+        findings=findings,
+        seconds=time.monotonic() - _state.began,
+    )
+    say(report.line())
     return 0
 
 

@@ -33,6 +33,7 @@ SOURCES = (
     "pointers.c",
     "edges.c",
     "immortal.c",
+    "seal.c",
     "api.c",
 )
 HEADERS = (
@@ -44,6 +45,7 @@ HEADERS = (
     "still.h",
     "words.h",
     "immortal.h",
+    "seal.h",
     "pointers.h",
     "edges.h",
     "compat.h",
@@ -104,7 +106,10 @@ def extension(
 
 
 core = extension(
-    "_cow", "cow.cdef", SOURCES, ("cow.h", "look.h", "immortal.h", "still.h", "words.h")
+    "_cow",
+    "cow.cdef",
+    SOURCES,
+    ("cow.h", "look.h", "immortal.h", "seal.h", "still.h", "words.h"),
 )
 # setuptools goes on when an optional extension does not compile.
 offsets = extension(

@@ -118,8 +118,9 @@ def _attributes(row: Row, sharing: Sharing) -> str:
 
 def _allocator(row: Row, sharing: Sharing) -> str:
     return (
-        "by new objects in free slots between inherited ones: less where less is freed "
-        "right before the fork; warm-up requests bring their own slots."
+        "by new objects in memory that was free at the fork: cow-seal fills what is "
+        "free between inherited objects; whole free pools and what is freed later "
+        "stay, and warm-up requests bring their own."
     )
 
 

@@ -12,7 +12,8 @@ from conftest import PROGRAMS, run
 
 from cowpreload import _core
 from cowpreload.errors import SettingsError
-from cowpreload.immortal import WHY_NOT, _Holder, counted, freeze, plan
+from cowpreload.hosts.alone import freeze
+from cowpreload.immortal import WHY_NOT, _Holder, counted, plan
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read
 

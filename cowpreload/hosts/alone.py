@@ -1,0 +1,43 @@
+"""No server of ours: the stages for those who fork by themselves.
+
+Takes the process as it is; gives a FreezeReport. For multiprocessing, Celery, a master
+of one's own: `cowpreload.freeze`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cowpreload import _core, freezing, mending
+from cowpreload.immortal import WHY_NOT, plan
+from cowpreload.records import FreezeReport
+from cowpreload.sealing import seal as fill_holes
+from cowpreload.settings_given import read
+
+
+def freeze(immortal: str = "auto", seal: str = "on") -> FreezeReport:
+    """Collect, make immortal, freeze and seal everything that this process has loaded.
+
+    Call it once, after everything is loaded and before the first fork, on the main
+    thread of the main interpreter. Preloaded objects are never freed afterwards, so
+    children should leave by `os._exit`, as multiprocessing's do.
+
+    Args:
+        immortal: auto (where the interpreter can), on, or off (collect and freeze).
+        seal: on, or off: children then allocate between inherited objects.
+
+    Returns:
+        What was frozen; `why_mortal` says why nothing became immortal under auto.
+
+    Raises:
+        SettingsError: a value is not known, or `immortal` is on where nothing can be.
+    """
+    given = {"immortal": immortal, "seal": seal}
+    settings = read(given, environ={}, immortal_why_not=WHY_NOT)
+    walk, why_mortal = plan(settings)
+    mending.prepare()  # os.fork() mends
+    report = freezing.freeze(walk)
+    sealed = fill_holes(settings.seal == "on")
+    return replace(
+        report, why_mortal=why_mortal, sealed=sealed, bytes=_core.heap_size()
+    )

@@ -1,0 +1,207 @@
+/*
+ * Sealing: take every hole between inherited objects, and keep it.
+ *
+ * Both allocators serve a request from a hole before they take fresh memory; in a
+ * worker each such hole costs a copied page. So the master makes the requests first,
+ * size by size, through the allocators' public functions. Once one is served from fresh
+ * memory there is no hole of that size left. Which memory that is shows in the address
+ * alone; what is known of the allocators is checked before it is relied on.
+ */
+#define _GNU_SOURCE
+#include "seal.h"
+
+#include <string.h>
+
+#ifdef COW_CPYTHON
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <sys/mman.h>
+
+/* ---- Python's small objects: pools of blocks of one size ---------------- */
+
+/* pymalloc of CPython 3.10 to 3.15 on 64 bits. */
+enum { POOL = 16384, HEADER = 48, STEP = 16, LARGEST = 512, PAGE = 4096 };
+
+static void *held[POOL / STEP]; /* what one pool gave so far */
+
+static int is_block(const void *block, size_t size) {
+    size_t at = (uintptr_t)block % POOL;
+    return at >= HEADER && (at - HEADER) % size == 0 && at + size <= POOL;
+}
+
+/* One block of each size stands where pymalloc would put it: other allocators do not
+ * pass, nor debug hooks, which put words of their own before each block. */
+static int is_pymalloc(void) {
+    int known = 1;
+    for (size_t size = STEP; known && size <= LARGEST; size += STEP) {
+        void *block = PyObject_Malloc(size);
+        known = block && is_block(block, size);
+        PyObject_Free(block);
+    }
+    return known;
+}
+
+/* Give back the memory of the pool's pages on which everything is filled. The first has
+ * the pool's header; what is behind the last block is nobody's. */
+static uint64_t give_back(size_t size, size_t count) {
+    size_t covered[POOL / PAGE] = {0};
+    uintptr_t pool = (uintptr_t)held[0] & ~(uintptr_t)(POOL - 1);
+    uint64_t returned = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t start = (uintptr_t)held[i] - pool, end = start + size;
+        for (size_t page = start / PAGE; page * PAGE < end; page++) {
+            size_t from = page * PAGE, to = from + PAGE;
+            covered[page] += (end < to ? end : to) - (start > from ? start : from);
+        }
+    }
+    covered[POOL / PAGE - 1] += (POOL - HEADER) % size;
+    for (size_t page = 1; page < POOL / PAGE; page++)
+        if (covered[page] == PAGE &&
+            !madvise((void *)(pool + page * PAGE), PAGE, MADV_DONTNEED))
+            returned += PAGE;
+    return returned;
+}
+
+/* Take blocks of one size until one pool gave as many as it has room for: it was a
+ * fresh one, so that no other had a block left. */
+static int fill_size(size_t size, struct cow_seal *out) {
+    size_t room = (POOL - HEADER) / size, count = 0;
+    while (count < room) {
+        void *block = PyObject_Malloc(size);
+        if (!block) return COW_UNSEALED_MEMORY;
+        if (count && (uintptr_t)block / POOL != (uintptr_t)held[0] / POOL) {
+            out->returned += give_back(size, count);
+            out->blocks += count;
+            out->block_bytes += count * size;
+            count = 0;
+        }
+        held[count++] = block;
+    }
+    while (count) PyObject_Free(held[--count]);
+    return COW_SEALED;
+}
+
+static int seal_python(struct cow_seal *out) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int why_not = is_pymalloc() ? COW_SEALED : COW_UNSEALED_UNKNOWN;
+    for (size_t size = STEP; !why_not && size <= LARGEST; size += STEP)
+        why_not = fill_size(size, out);
+    PyGILState_Release(gil);
+    return why_not;
+}
+
+#else
+
+static int seal_python(struct cow_seal *out) {
+    (void)out;
+    return COW_UNSEALED_UNKNOWN;
+}
+
+#endif
+
+#ifdef __GLIBC__
+#include <dlfcn.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- the C heap: chunks of any size ------------------------------------- */
+
+/* A request above LARGE that no hole can serve might become a mapping, and glibc
+ * changes its thresholds when that is freed: these are only made for holes that are
+ * known. Chunks up to CACHED are kept by the thread's cache when they are freed. */
+enum { LARGE = 64 * 1024, CACHED = 1040, ALIGN = 16, OVERHEAD = 8 };
+
+/* What the thread's cache may hold and glibc counts as used: the most that is filled
+ * beyond what it says is free. */
+enum { CACHE_MOST = 512 * 1024 };
+
+/* Whether malloc() is glibc's own, and not one that was preloaded or linked. */
+static int is_glibc(void) {
+    Dl_info ours, theirs;
+    return dladdr((void *)malloc, &ours) && dladdr((void *)malloc_info, &theirs) &&
+           ours.dli_fbase == theirs.dli_fbase;
+}
+
+struct c_heap {
+    uintptr_t top; /* where the last chunk began, which is fresh memory */
+    uint64_t most; /* bytes that can be holes; what exceeds it was no hole */
+};
+
+static struct c_heap look_at(void) {
+#if __GLIBC_PREREQ(2, 33)
+    struct mallinfo2 info = mallinfo2();
+    size_t kept = info.keepcost, unused = info.fordblks;
+#else
+    struct mallinfo info = mallinfo(); /* its numbers are 32 bits wide */
+    size_t kept = (unsigned)info.keepcost, unused = (unsigned)info.fordblks;
+#endif
+    return (struct c_heap){.top = (uintptr_t)sbrk(0) - kept,
+                           .most = (unused > kept ? unused - kept : 0) + CACHE_MOST};
+}
+
+/* The largest free chunk of the main heap, 0 if it is below LARGE. malloc_info() lists
+ * them by size; the first heap is the main one. */
+static size_t largest_hole(void) {
+    static char text[32 * 1024];
+    size_t largest = 0;
+    unsigned long from, to;
+    FILE *file = fmemopen(text, sizeof text, "w");
+    if (!file) return 0;
+    (void)malloc_info(0, file);
+    (void)fclose(file);
+    text[sizeof text - 1] = 0;
+    const char *end = strstr(text, "</sizes>");
+    for (const char *at = text; end && (at = strchr(at, '<')) && at < end; at++)
+        if ((sscanf(at, "<size from=\"%lu\" to=\"%lu\"", &from, &to) == 2 ||
+             sscanf(at, "<unsorted from=\"%lu\" to=\"%lu\"", &from, &to) == 2) &&
+            to > largest)
+            largest = to;
+    return largest < LARGE ? 0 : largest;
+}
+
+/* Take a hole for a chunk of `size`; 0 if there is none. What comes from the top
+ * instead is given back, unless the thread's cache would keep it for the workers. */
+static int fill_chunk(const struct c_heap *heap, size_t size, struct cow_seal *out) {
+    void *chunk = malloc(size - OVERHEAD);
+    if (!chunk) return 0;
+    if ((uintptr_t)chunk >= heap->top) {
+        if (size > CACHED) free(chunk);
+        return 0;
+    }
+    out->chunks++;
+    out->chunk_bytes += malloc_usable_size(chunk) + OVERHEAD;
+    return out->chunk_bytes <= heap->most;
+}
+
+static int seal_c_heap(struct cow_seal *out) {
+    if (!is_glibc()) return COW_UNSEALED_UNKNOWN;
+    struct c_heap heap = look_at();
+    for (size_t hole; (hole = largest_hole()) && fill_chunk(&heap, hole, out);) {
+    }
+    size_t size = LARGE;
+    while (size >= 2 * ALIGN) {
+        while (fill_chunk(&heap, size, out)) {
+        }
+        size_t step = size / 16 / ALIGN * ALIGN;
+        size -= size <= CACHED ? ALIGN : step < size - CACHED ? step : size - CACHED;
+    }
+    return out->chunk_bytes <= heap.most ? COW_SEALED : COW_UNSEALED_UNKNOWN;
+}
+
+#else
+
+static int seal_c_heap(struct cow_seal *out) {
+    (void)out;
+    return COW_UNSEALED_UNKNOWN;
+}
+
+#endif
+
+void cow_seal(struct cow_seal *out) {
+    memset(out, 0, sizeof *out);
+    out->python = (uint32_t)seal_python(out);
+    out->c_heap = (uint32_t)seal_c_heap(out);
+}

@@ -1,0 +1,69 @@
+"""Sealing, in programs of their own: what is filled stays filled."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import pytest
+from conftest import PYPY, run
+
+pytestmark = pytest.mark.skipif(PYPY, reason="PyPy's objects move; it has no holes")
+
+
+def fragmented(mode: str, **environ: str) -> dict[str, Any]:
+    done = run(
+        "tests/programs/fragmented.py", mode, env={**os.environ, **environ}, check=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_young_objects_land_between_inherited_ones() -> None:
+    """Private memory of a worker: what it allocates, not a page for each object."""
+    plain, sealed = fragmented("off"), fragmented("on")
+    assert sealed["sealed"]["unsealed"] == []
+    assert plain["private"] > 4 * plain["young"]
+    assert sealed["private"] < 1.3 * sealed["young"]
+    # What the program itself frees to tell its figures.
+    assert sealed["free_blocks"] < 3000 < plain["free_blocks"] / 5
+    assert sealed["free_chunks"] < 20_000 < plain["free_chunks"] / 100
+    assert sealed["master_grew"] - plain["master_grew"] < 1 << 20
+
+
+@pytest.mark.parametrize(
+    "malloc",
+    [
+        "malloc",
+        "debug",
+        pytest.param(
+            "mimalloc",
+            marks=pytest.mark.skipif(sys.version_info < (3, 13), reason="not built in"),
+        ),
+    ],
+)
+def test_an_allocator_that_is_not_pymalloc_is_left_alone(malloc: str) -> None:
+    found = fragmented("on", PYTHONMALLOC=malloc)
+    (left,) = found["sealed"]["unsealed"]
+    assert left.startswith("Python's objects: kept by another allocator")
+    assert found["private"] < found["young"] * 4
+
+
+def test_a_second_seal_fills_what_has_come_since() -> None:
+    code = (
+        "from cowpreload import sealing\n"
+        "held = [bytes(300) for _ in range(2000)] + [bytes(9000) for _ in range(50)]\n"
+        "sealing.seal()\n"
+        "sealing.seal()\n"  # what the first call itself has freed
+        "again = sealing.seal()\n"
+        "del held[::2]\n"
+        "second = sealing.seal()\n"
+        "print(again.holes, second.holes, second.bytes)"
+    )
+    done = run("-c", code, check=True)
+    again, second, size = map(int, done.stdout.split())
+    assert again < 100
+    assert second >= 1025
+    assert size >= 1000 * 300 + 25 * 9000
