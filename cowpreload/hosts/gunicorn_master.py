@@ -15,23 +15,27 @@ from typing import Any
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core, collector, mending, origins, writers
-from cowpreload.audit import Descriptors, audit, descriptors
+from cowpreload import _core, collector, mending, origins
+from cowpreload.audit import Descriptors, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.callbacks import run_before
 from cowpreload.closing import close_all
-from cowpreload.errors import NativeError, SettingsError
-from cowpreload.freezing import freeze, release
+from cowpreload.errors import SettingsError
 from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
 from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_signals import Waiting, running_arbiter
+from cowpreload.hosts.gunicorn_stages import (
+    make_board,
+    run_audit,
+    run_freeze,
+    run_seal,
+)
 from cowpreload.hosts.gunicorn_warmup import warm
-from cowpreload.immortal import WHY_NOT, plan
+from cowpreload.immortal import WHY_NOT
 from cowpreload.kinds import GUNICORN
 from cowpreload.leave import leave
-from cowpreload.records import FreezeReport, PreloadReport, SealReport, WarmupReport
-from cowpreload.sealing import seal
+from cowpreload.records import PreloadReport, WarmupReport
 from cowpreload.settings import Settings, declared_on
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
@@ -183,13 +187,15 @@ class Master:
         except Exception as error:  # without the hook, the application is loaded here
             log.exception("cow: the application does not load")
             raise HaltServer("App failed to load.", Arbiter.APP_LOAD_ERROR) from error
-        self.board = self._make_board(log)
+        self.board = make_board(log)
         self._end_recording()
-        findings = self._audit(settings, log)
+        findings = run_audit(self._before, settings, log)
         mending.prepare()  # os.fork() mends
         self.prepared = True
-        frozen = self._freeze(settings, log)
-        sealed = self._seal(settings, log)
+        frozen = run_freeze(settings, log)
+        self.immortal = frozen.immortal.objects > 0
+        self._resume_gc()
+        sealed = run_seal(settings, log)
         assert self._warmup is not None
         report = PreloadReport(
             objects=frozen.objects,
@@ -213,61 +219,6 @@ class Master:
         )
         self._settings = cfg.__dict__[_KEY] = Settings()
         self.prepared = True
-
-    def _make_board(self, log: Any) -> Board | None:
-        try:
-            board = Board.create()
-        except NativeError as error:
-            log.error("cow: no board (%s): serving on without limits", error)
-            return None
-        if board.hidden:
-            log.error(board.hidden)
-        try:
-            _core.take_reading()
-        except NativeError as error:
-            log.error("cow: memory unreadable (%s): serving on without limits", error)
-        return board
-
-    def _audit(self, settings: Settings, log: Any) -> int:
-        if settings.fork_safety == "off":
-            return 0
-        # The wake-up pipe of older masters was made after the application was loaded.
-        pipe = getattr(running_arbiter(), "PIPE", None) or ()
-        findings = audit(self._before | descriptors(pipe))
-        for finding in findings:
-            log.warning(finding.line())
-        if findings and settings.fork_safety == "strict":
-            raise HaltServer(
-                f"fork-safety=strict: {len(findings)} findings; "
-                "mend them, or set it to warn"
-            )
-        return len(findings)
-
-    def _freeze(self, settings: Settings, log: Any) -> FreezeReport:
-        walk, why_not = plan(settings)
-        if why_not:
-            log.info("cow: immortal=off: %s", why_not)
-        if settings.freeze == "on":
-            if collector.WHY_NOT:
-                log.info("cow: freeze=off: %s", collector.WHY_NOT)
-            report = freeze(walk, writers.remember)
-        else:
-            report = FreezeReport(collector.objects(), 0, 0.0)
-            release()
-        if report.immortal.fault:
-            fault = report.immortal.fault
-            log.error("cow: immortal in part (%s): frozen all the same", fault)
-        self.immortal = report.immortal.objects > 0
-        self._resume_gc()
-        return report
-
-    def _seal(self, settings: Settings, log: Any) -> SealReport:
-        if settings.freeze == "off":
-            return SealReport()
-        report = seal(settings.seal == "on")
-        for unsealed in report.unsealed:
-            log.info("cow: seal: left as it is: %s", unsealed)
-        return report
 
     def _end(self, arbiter: Any) -> None:
         """The last of the master: gunicorn would call sys.exit() next."""

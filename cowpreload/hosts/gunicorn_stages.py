@@ -1,0 +1,86 @@
+"""The stages right before the first fork on gunicorn, each with what it logs.
+
+Takes settings and gunicorn's log; gives each stage's report. What fails here is said,
+and the server serves on; only a strict audit ends the start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gunicorn.errors import HaltServer
+
+from cowpreload import _core, collector, writers
+from cowpreload.audit import Descriptors, audit, descriptors
+from cowpreload.board import Board
+from cowpreload.errors import NativeError
+from cowpreload.freezing import freeze, release
+from cowpreload.hosts.gunicorn_signals import running_arbiter
+from cowpreload.immortal import plan
+from cowpreload.records import FreezeReport, SealReport
+from cowpreload.sealing import seal
+from cowpreload.settings import Settings
+
+
+def make_board(log: Any) -> Board | None:
+    """The board of this server; None if there is no shared memory."""
+    try:
+        board = Board.create()
+    except NativeError as error:
+        log.error("cow: no board (%s): serving on without limits", error)
+        return None
+    if board.hidden:
+        log.error(board.hidden)
+    try:
+        _core.take_reading()
+    except NativeError as error:
+        log.error("cow: memory unreadable (%s): serving on without limits", error)
+    return board
+
+
+def run_audit(before: Descriptors, settings: Settings, log: Any) -> int:
+    """The number of findings; `before` was open before the application was loaded.
+
+    Raises:
+        HaltServer: there are some, and fork-safety is strict.
+    """
+    if settings.fork_safety == "off":
+        return 0
+    # The wake-up pipe of older masters was made after the application was loaded.
+    pipe = getattr(running_arbiter(), "PIPE", None) or ()
+    findings = audit(before | descriptors(pipe))
+    for finding in findings:
+        log.warning(finding.line())
+    if findings and settings.fork_safety == "strict":
+        raise HaltServer(
+            f"fork-safety=strict: {len(findings)} findings; "
+            "mend them, or set it to warn"
+        )
+    return len(findings)
+
+
+def run_freeze(settings: Settings, log: Any) -> FreezeReport:
+    """Freeze, immortal or not, as the settings say."""
+    walk, why_not = plan(settings)
+    if why_not:
+        log.info("cow: immortal=off: %s", why_not)
+    if settings.freeze == "off":
+        release()
+        return FreezeReport(collector.objects(), 0, 0.0)
+    if collector.WHY_NOT:
+        log.info("cow: freeze=off: %s", collector.WHY_NOT)
+    report = freeze(walk, writers.remember)
+    if report.immortal.fault:
+        fault = report.immortal.fault
+        log.error("cow: immortal in part (%s): frozen all the same", fault)
+    return report
+
+
+def run_seal(settings: Settings, log: Any) -> SealReport:
+    """Seal what is frozen; an allocator that we do not know is named."""
+    if settings.freeze == "off":
+        return SealReport()
+    report = seal(settings.seal == "on")
+    for unsealed in report.unsealed:
+        log.info("cow: seal: left as it is: %s", unsealed)
+    return report
