@@ -11,6 +11,7 @@ import os
 import struct
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ _BY_HOOK = ("opentelemetry", "ddtrace", "trio")
 _RESTARTING = ("openblas", "jemalloc")
 _RUNTIME = ("libc", "ld-linux", "libpthread", "libm", "libstdc++", "libgcc_s", "libdl")
 _STACK_BYTES = 1 << 16
+# A thread that runs shows no stack; so long is waited for it to sleep: 0.2 s.
+_LOOKS, _PAUSE = 20, 0.01
 
 
 def _target(thread: threading.Thread) -> Any:
@@ -108,9 +111,13 @@ def _waits_in(tid: int, mappings: list[tuple[int, int, str, str]]) -> str:
     Words of the stack that point into the code of a library are return addresses, or
     were; the innermost that is not of the C runtime belongs to who waits.
     """
-    fields = Path(f"/proc/self/task/{tid}/syscall").read_text().split()
-    if len(fields) < 3:
-        return ""  # it runs
+    for _ in range(_LOOKS):
+        fields = Path(f"/proc/self/task/{tid}/syscall").read_text().split()
+        if len(fields) >= 3:
+            break
+        time.sleep(_PAUSE)  # it runs: OpenBLAS's spin for a while before they wait
+    else:
+        return ""
     top = int(fields[-2], 16)
     end = next((end for start, end, _, _ in mappings if start <= top < end), top)
     code = [each for each in mappings if "x" in each[2] and each[3].startswith("/")]

@@ -108,9 +108,9 @@ def test_the_control_without_us_writes_as_much(
     found = written(tmp_path / str(pid))
     del found["over"]  # the collector ends the file below before what writes to it
     assert found == dict.fromkeys(found, "line\n")
-    server.wait_serving()
-    server.signal(signal.SIGTERM)
-    server.wait_exit()
+    (second,) = server.wait_serving().workers()
+    server.signal(signal.SIGHUP)
+    gone(second)
     # What the master had buffered is written by each process.
     assert (tmp_path / "preloaded").read_text().count("master") >= 2
 
