@@ -28,6 +28,7 @@ OLDEST, NEWEST = 10, 15
 # Tests side by side, a process a core, as far as memory goes. A process that is done
 # takes over from another: the slowest test takes as long as a hundred others.
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
+TESTS_FAILED = 1  # pytest's exit code
 ASK = (
     "import sys, sysconfig, os, venv, ensurepip;"
     "print(sys.executable);"
@@ -177,13 +178,22 @@ def newest():
 
 
 def test_on(found, arguments):
-    """The tests that `arguments` choose, on these interpreters; the worst exit code."""
+    """The tests that `arguments` choose, on these interpreters; the worst exit code.
+
+    Two tests with real servers share two cores. Where CI asks, what failed then may
+    show that it passes alone; both runs are in the log.
+    """
     code = 0
     for minor, path in found:
         bin_ = environment(minor, path)
         say(f"testing on 3.{minor}")
         start = time.monotonic()
-        code = max(code, run(bin_ / "python", "-m", "pytest", *PARALLEL, *arguments))
+        pytest = (bin_ / "python", "-m", "pytest", "-o", f"cache_dir={bin_.parent}/cache")
+        ended = run(*pytest, *PARALLEL, *arguments)
+        if ended == TESTS_FAILED and os.environ.get("CI"):
+            say(f"3.{minor}: what failed runs again, by itself")
+            ended = run(*pytest, *arguments, "--last-failed")
+        code = max(code, ended)
         say(f"3.{minor}: {time.monotonic() - start:.0f} s")
     return code
 
