@@ -9,9 +9,11 @@ the process; must not import the native core.
 from __future__ import annotations
 
 import _io
+import _socket
 import contextlib
 import fcntl
 import gc
+import math
 import os
 import select
 import stat
@@ -30,6 +32,8 @@ _PLAIN = (
     *(_io.FileIO, _io.BytesIO, _io.StringIO),
     *(_io.BufferedReader, _io.BufferedRWPair),
 )
+# Where writing ends, and what has a descriptor of its own.
+_ENDS = (_io.FileIO, _socket.socket)
 # What else writes, or removes its file, when it is finalized: the method that does it.
 _FINISHED_BY = {
     ("zipfile", "ZipFile"): "close",  # its directory
@@ -90,16 +94,54 @@ def _remembered() -> list[tuple[str, Any]]:
     return _found([each for each in (one() for one in _inherited) if each is not None])
 
 
-def _descriptor(writer: Any) -> int:
-    """The open file below; -1 if there is none, or it is closed."""
-    try:
-        return int(writer.fileno())
-    except BaseException:  # noqa: BLE001 - it may be anyone's code
-        return -1
+def _below(writer: Any) -> list[Any]:
+    """`writer` and all that it writes to, down to files and sockets.
+
+    Found by what refers to what: to ask would run anyone's code, and the fileno() of
+    tempfile's SpooledTemporaryFile moves it from memory to the disk.
+    """
+    found: dict[int, Any] = {}
+    left = [writer]
+    while left:
+        one = left.pop()
+        if id(one) in found:
+            continue
+        found[id(one)] = one
+        if not issubclass(type(one), _ENDS):
+            left += [each for each in _held_by(one) if _leads_to_a_file(type(each))]
+    return list(found.values())
 
 
-def _waits(descriptor: int) -> bool:
+def _leads_to_a_file(kind: type) -> bool:
+    return issubclass(kind, (_io._IOBase, *_ENDS)) or _known(kind) is not None
+
+
+def _descriptors(below: list[Any]) -> list[int]:
+    """The open files and sockets among them."""
+    found = []
+    for each in below:
+        for kind in _ENDS:
+            if issubclass(type(each), kind):
+                with contextlib.suppress(ValueError):  # closed
+                    found.append(kind.fileno(each))
+    return [each for each in found if each >= 0]
+
+
+def _waits(writer: Any) -> bool:
     """Whether a write there may wait for somebody who reads."""
+    below = _below(writer)
+    found = _descriptors(below)
+    if not found:  # closed, in memory, or a library's own way to write
+        return any(_is_foreign(type(each)) for each in below)
+    return any(map(_may_wait, found))
+
+
+def _is_foreign(kind: type) -> bool:
+    """Whether only its own code knows where it writes."""
+    return issubclass(kind, _io._RawIOBase) and not issubclass(kind, _io.FileIO)
+
+
+def _may_wait(descriptor: int) -> bool:
     try:
         mode = os.fstat(descriptor).st_mode
         return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
@@ -107,27 +149,49 @@ def _waits(descriptor: int) -> bool:
         return False
 
 
-def _takes_at_once(descriptor: int) -> bool:
-    """Whether a buffer can be written there without any wait.
+def _takes_at_once(writer: Any) -> bool:
+    """Whether all that it may hold can be written without any wait."""
+    below = _below(writer)
+    found = _descriptors(below)
+    return bool(found) and all(_has_room(each, below) for each in found)
 
-    A pipe must be empty: one that takes a byte need not take 8 KiB.
-    """
+
+def _has_room(descriptor: int, below: list[Any]) -> bool:
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISREG(mode):
             return True
-        poll = select.poll()
-        poll.register(descriptor, select.POLLOUT)
-        if [event for _, event in poll.poll(0)] != [select.POLLOUT]:
-            return False
         if stat.S_ISCHR(mode):
-            return True
-        if stat.S_ISFIFO(mode):
+            return not os.isatty(descriptor) and _is_writable(descriptor)
+        # One that takes a byte need not take 8 KiB, and an empty one not 128. Each
+        # write may leave most of a page of it unused: hence twice.
+        if stat.S_ISFIFO(mode) and _is_writable(descriptor):
             unread = fcntl.ioctl(descriptor, termios.FIONREAD, struct.pack("i", 0))
-            return struct.unpack("i", unread) == (0,)
+            room = fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
+            return struct.unpack("i", unread) == (0,) and 2 * _most_held(below) <= room
     except OSError:
         pass
     return False
+
+
+def _is_writable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return [event for _, event in poll.poll(0)] == [select.POLLOUT]
+
+
+def _most_held(below: list[Any]) -> float:
+    """The most bytes that these can have buffered, rounded up."""
+    size = 0.0
+    for each in below:
+        kind = type(each)
+        if issubclass(kind, _io.TextIOWrapper):
+            size += _io.TextIOWrapper._CHUNK_SIZE.__get__(each)  # type: ignore[attr-defined]
+        elif issubclass(kind, _io.BufferedWriter):
+            size += _io.BufferedWriter.__sizeof__(each)
+        elif not issubclass(kind, _io.FileIO):
+            return math.inf  # a compressor, or a library's
+    return size
 
 
 def _quietly(writer: Any, method: str) -> None:
@@ -146,7 +210,7 @@ def flush_shared() -> None:
         for _kind_of_it, writer in _outermost_first(
             _remembered() + _found(gc.get_objects())
         ):
-            if _takes_at_once(_descriptor(writer)):
+            if _takes_at_once(writer):
                 _quietly(writer, "flush")
 
 
@@ -190,11 +254,12 @@ def flush(*, waiting: bool) -> None:
     all of them inherited would damage it.
     """
     for stream in (sys.stdout, sys.stderr):
-        if _waits(_descriptor(stream)) is waiting:
-            _quietly(stream, "flush")
+        with contextlib.suppress(Exception):
+            if _waits(stream) is waiting:
+                _quietly(stream, "flush")
     with contextlib.suppress(Exception):
         for kind, writer in _outermost_first(_found(gc.get_objects())):
-            if _waits(_descriptor(writer)) is not waiting:
+            if _waits(writer) is not waiting:
                 continue
             if kind == FLUSH:
                 _quietly(writer, "flush")
@@ -202,5 +267,5 @@ def flush(*, waiting: bool) -> None:
                 _finish(writer)
     with contextlib.suppress(Exception):
         for _kind_of_it, writer in _outermost_first(_remembered()):
-            if _waits(_descriptor(writer)) is waiting:
+            if _waits(writer) is waiting:
                 _quietly(writer, "flush")
