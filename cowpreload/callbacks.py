@@ -40,8 +40,9 @@ def after_fork(callback: Callback) -> Callback:
     Executors are whole again by then, `cowpreload.worker()` knows the worker (not in a
     further interpreter of uWSGI's), and the host's own hooks have run. Works as a
     decorator; registered before the fork, that is, where the application is loaded. An
-    exception from it ends the worker, and the server's start. Without a server of ours
-    the callback is never called.
+    exception from it ends the worker: at the start the server too, later that worker
+    alone, and the host starts another. Without a server of ours the callback is never
+    called.
     """
     _after.append(callback)
     return callback

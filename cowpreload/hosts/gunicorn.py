@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -27,6 +28,9 @@ from cowpreload.leave import exit_code, leave
 from cowpreload.settings import Settings
 from cowpreload.watch import Host, Watch
 
+# A callback that fails does so at once: without a pause, gunicorn would fork for ever.
+_PAUSE_SECONDS = 1.0
+
 
 def _finalize(code: int) -> None:
     """Let the interpreter end as it does without us: what is frozen too."""
@@ -38,6 +42,7 @@ class CowMixin:
 
     cfg: Any
     log: Any
+    age: int
     cow_slot = 0
     cow_chosen = False  # made for the setting cow-worker
     _cow_settings: Settings
@@ -90,9 +95,27 @@ class CowMixin:
         fast = fast or MASTER.immortal
         self._cow_chain_exit(leave if fast else _finalize)
         self._cow_start_watch()
-        # What it raises ends the worker and the start, as a post_fork hook's does.
-        callbacks.run_after()
+        self._cow_run_after()
         super().init_process()  # type: ignore[misc]
+
+    def _cow_run_after(self) -> None:
+        """The application's callbacks; one that raises ends this worker.
+
+        At the start the server too, as a post_fork hook does. Once it runs, the cause
+        may pass, and the other workers serve: gunicorn must not see its own codes.
+        """
+        try:
+            callbacks.run_after()
+        except (Exception, SystemExit):
+            if not MASTER.started(self.age):
+                raise
+            Unfailing(self.log).exception(
+                "cow: worker=%d after_fork callback failed: the worker ends; "
+                "mend the callback",
+                self.cow_slot,
+            )
+            time.sleep(_PAUSE_SECONDS)
+            sys.exit(1)
 
     def _cow_start_watch(self) -> None:
         if not self.cow_slot or MASTER.board is None:

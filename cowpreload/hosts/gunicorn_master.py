@@ -62,6 +62,7 @@ class Master:
         self._resume_gc: Callable[[], None] = lambda: None
         self._warmup: WarmupReport | None = None
         self._waiting = Waiting()
+        self._first_workers = 0
         self.prepared = False
         self.immortal = False
 
@@ -188,6 +189,7 @@ class Master:
             log.exception("cow: the application does not load")
             raise HaltServer("App failed to load.", Arbiter.APP_LOAD_ERROR) from error
         self.board = make_board(log)
+        self._first_workers = cfg.workers
         self._end_recording()
         findings = run_audit(self._before, settings, log)
         mending.prepare()  # os.fork() mends
@@ -217,6 +219,7 @@ class Master:
             "on without limits and without sharing; start the server anew",
             cfg.worker_class_str,
         )
+        self._log = log  # a later reload may have something to say
         self._settings = cfg.__dict__[_KEY] = Settings()
         self.prepared = True
 
@@ -241,6 +244,15 @@ class Master:
                 _core.SLOTS,
             )
         return slot
+
+    def started(self, age: int) -> bool:
+        """Whether the start is over, for the worker of this age (gunicorn's count).
+
+        It is when a worker became ready; where the board does not tell, after the
+        workers that the start has forked.
+        """
+        on_board = self.board is not None and self.board.raw.started
+        return bool(on_board) or age > self._first_workers
 
     def _child_exit(self, arbiter: Any, worker: Any) -> None:
         """A worker was reaped: free its slot."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
-from conftest import Servers
+from conftest import Servers, ready
 from harness.processes import alive, wait_until
 from harness.server import Server
 
@@ -58,6 +59,50 @@ def test_uwsgi_says_each_time_why_a_later_worker_does_not_come_up(
     pid, _ = answer(server.wait_serving())
     os.kill(pid, signal.SIGKILL)
     server.wait_log("after_fork callback failed: the worker ends")
+    assert server.process.poll() is None
+
+
+FAILED = "after_fork callback failed: the worker ends"
+
+
+def test_a_callback_that_raises_later_ends_no_running_gunicorn(
+    servers: Servers, tmp_path: Path
+) -> None:
+    """A database is away while a worker is replaced: the other one serves on."""
+    down = tmp_path / "down"
+    server = servers.on("sync", app="around_fork", environ={"AFTER_FORK": str(down)})
+    pid, _ = answer(ready(server, 2))
+    down.touch()
+    begin = time.monotonic()
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: server.log.count(FAILED) >= 2, 20, "a second attempt")
+    # Each attempt waits a second before it leaves: no storm of forks.
+    assert time.monotonic() - begin >= 1
+    assert "ZeroDivisionError: no poller" in server.log
+    assert server.process.poll() is None
+    assert answer(server)[0] != pid
+    down.unlink()
+    ready(server, 2)
+
+
+def test_a_callback_that_raises_without_a_board_ends_no_running_gunicorn(
+    servers: Servers, tmp_path: Path
+) -> None:
+    """A reload to our class without the hook: nothing says who has served before."""
+    down = tmp_path / "down"
+    environ = {"COWPRELOAD_STARTUP": "0", "AFTER_FORK": str(down)}
+    environ["CONF"] = "worker_class = 'sync'; preload_app = True"
+    server = servers.gunicorn("-c", "changing.py", app="around_fork", environ=environ)
+    server.wait_serving()
+    down.touch()
+    server.log_path.with_name("conf").write_text(
+        "worker_class = 'cowpreload.hosts.gunicorn.CowWorker'; preload_app = True"
+    )
+    server.signal(signal.SIGHUP)
+    server.wait_log(FAILED)
+    down.unlink()
+    wait_until(lambda: server.workers(), 20, "a worker")
+    server.wait_serving()
     assert server.process.poll() is None
 
 

@@ -63,3 +63,16 @@ def test_a_reload_to_our_class_without_the_hook_serves_on_without_us(
     server = servers.gunicorn("-c", "changing.py", environ=environ).wait_serving()
     reload(server, "worker_class = 'cowpreload.hosts.gunicorn.CowWorker'")
     server.wait_log("nothing was loaded before the first fork: serving on without")
+
+
+def test_a_fault_in_the_settings_after_a_reload_to_our_class_ends_no_server(
+    servers: Servers,
+) -> None:
+    """Without the hook: what was never loaded by us had no log to say it to."""
+    ours = "worker_class = 'cowpreload.hosts.gunicorn.CowWorker'"
+    environ = {"CONF": "worker_class = 'sync'", "COWPRELOAD_STARTUP": "0"}
+    server = servers.gunicorn("-c", "changing.py", environ=environ).wait_serving()
+    reload(server, ours)
+    reload(server, f"{ours}\ncow_max_privat = '200M'")
+    server.wait_log("cow: reload keeps the settings it had; ")
+    assert "cow_max_privat: no such setting" in server.log

@@ -1,6 +1,7 @@
 """An application with after_fork callbacks; `/` gives what each saw.
 
-AFTER_FORK=raise: the second one raises; AFTER_FORK=later: only in a second generation.
+AFTER_FORK=raise: the second one raises; AFTER_FORK=later: only in a second generation;
+AFTER_FORK=/PATH: as long as there is this file.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def first() -> None:
 @cowpreload.after_fork
 def second() -> None:
     worker = cowpreload.worker()
-    if BUSY == "raise" or (BUSY == "later" and worker and worker.generation > 1):
+    later = BUSY == "later" and worker and worker.generation > 1
+    if BUSY == "raise" or later or (BUSY.startswith("/") and os.path.exists(BUSY)):
         raise ZeroDivisionError("no poller")
     SEEN.append(["second", os.getpid(), len(SEEN)])
 
