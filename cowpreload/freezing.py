@@ -77,7 +77,10 @@ def _links() -> list[type]:
 
 def _walk(walk: Walk, held: holders.Held) -> WalkReport:
     given = held.items
-    report = WalkReport(*walk(_kept.objects, held))
+    try:
+        report = WalkReport(*walk(_kept.objects, held))
+    except holders.RAISED as error:
+        report = WalkReport(holders.shown(error))
     given.clear()  # whoever holds them is immortal now
     faults = [fault for fault in (report.fault, *held.faults.values()) if fault]
     return replace(report, fault="; ".join(faults))
@@ -92,8 +95,8 @@ def freeze(
 ) -> FreezeReport:
     """Collect everything, make the rest immortal, move it out of the collector's way.
 
-    `look` is called while the collector still lists all of it. A fault of the walk is
-    in the report: the heap is frozen all the same.
+    `look` is called while the collector still lists all of it. A fault of the walk or
+    of the look is in the report: the heap is frozen all the same.
     """
     start = time.monotonic()
     # The application's sources are read first: what they make and drop is collected.
@@ -106,12 +109,15 @@ def freeze(
         release()
         return FreezeReport(0, collected, time.monotonic() - start)
     gc.unfreeze()
-    look()
+    fault = ""
+    try:
+        look()
+    except holders.RAISED as error:
+        fault = holders.shown(error)
     walked = WalkReport()
     if walk and held:
         walked = _walk(walk, held)
     release()
     gc.freeze()
-    return FreezeReport(
-        gc.get_freeze_count(), collected, time.monotonic() - start, walked
-    )
+    seconds = time.monotonic() - start
+    return FreezeReport(gc.get_freeze_count(), collected, seconds, walked, fault=fault)

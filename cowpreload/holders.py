@@ -18,6 +18,9 @@ Source = TypeVar("Source", bound=Iterable[Any] | Callable[[], Iterable[Any]])
 Inside = Callable[[Any], Iterable[Any]]
 """Takes one object; gives what it holds."""
 
+RAISED: Final = (Exception, SystemExit)
+"""What code of an application raises that must not end a start."""
+
 AT_ONCE: Final = 1 << 16
 """Objects that are handed over in one list: many small lists would cost, and one of
 all objects would be a second heap."""
@@ -33,6 +36,14 @@ class _Told:
 
 
 _told = _Told()
+
+
+def shown(value: object) -> str:
+    """At most 80 characters of its repr(); anyone's code, which may raise too."""
+    try:
+        return f"{value!r:.80}"
+    except RAISED:
+        return object.__repr__(value)
 
 
 def _items(source: Any) -> Iterable[Any]:
@@ -55,7 +66,7 @@ def immortal_too(source: Source) -> Source:
     """
     if not callable(source) and not isinstance(source, Iterable):
         raise TypeError(
-            f"immortal_too({source!r:.80}): neither iterable nor callable; "
+            f"immortal_too({shown(source)}): neither iterable nor callable; "
             "give an iterable, or a function that gives one"
         )
     if _told.frozen_by in (0, os.getpid()):
@@ -79,6 +90,11 @@ def release() -> None:
     """The freeze is over: the sources are the application's again."""
     _told.sources.clear()
     _told.frozen_by = os.getpid()
+
+
+# A metaclass may refuse to be asked for these, or have the asked-for class built.
+_mro: Final = type.__dict__["__mro__"].__get__
+_name: Final = type.__dict__["__name__"].__get__
 
 
 # ---- what is known without being told -----------------------------------------------
@@ -125,18 +141,26 @@ def _in_zone_info(zoneinfo: Any, datetime: Any) -> Inside:
     return lambda zone: [method(zone, day) for day in days for method in methods]
 
 
-def _known() -> dict[type, Inside]:
-    found: dict[type, Inside] = {}
+def _arrays() -> dict[type, Inside]:
     numpy: Any = sys.modules.get("numpy")
+    if hasattr(numpy, "ndarray") and hasattr(numpy, "void"):
+        return _numpy(numpy)
+    return {}
+
+
+def _zones() -> dict[type, Inside]:
+    found: dict[type, Inside] = {}
     datetime: Any = sys.modules.get("datetime")
     zoneinfo: Any = sys.modules.get("zoneinfo")
-    if hasattr(numpy, "ndarray") and hasattr(numpy, "void"):
-        found |= _numpy(numpy)
     if hasattr(datetime, "timezone"):
         found[datetime.timezone] = datetime.timezone.__getinitargs__
         if hasattr(zoneinfo, "ZoneInfo"):
             found[zoneinfo.ZoneInfo] = _in_zone_info(zoneinfo, datetime)
     return found
+
+
+_KNOWN: Final = {"numpy": _arrays, "datetime": _zones}
+"""By the module that has to be loaded; it may be a stub of somebody's tests."""
 
 
 class Held:
@@ -150,17 +174,23 @@ class Held:
     """
 
     def __init__(self, mortal: Iterable[type] = ()) -> None:
-        self._inside = _known() | _told.inside
+        self._inside: dict[type, Inside] = {}
         self._of_type: dict[type, list[Inside]] = {}
-        self.asked = tuple(self._inside)
         self.mortal = tuple(mortal)
         self.items: list[Any] = []
         self.faults: dict[str, str] = {}
+        for module, known in _KNOWN.items():
+            try:
+                self._inside |= known()
+            except RAISED as error:
+                self._note(f"the objects of {module}", error)
+        self._inside |= _told.inside
+        self.asked = tuple(self._inside)
         for source in _told.sources:
             try:
                 self.items.extend(_items(source))
-            except Exception as error:  # noqa: BLE001
-                self._note(f"immortal_too({source!r:.80})", error)
+            except RAISED as error:
+                self._note(f"immortal_too({shown(source)})", error)
 
     def __call__(self, met: list[Any]) -> Iterator[list[Any]]:
         answer, self.items = self.items, []
@@ -168,8 +198,8 @@ class Held:
             try:
                 for inside in self._functions(type(each)):
                     answer.extend(inside(each))
-            except Exception as error:  # noqa: BLE001
-                self._note(f"held_by({type(each).__name__})", error)
+            except RAISED as error:
+                self._note(f"held_by({_name(type(each))})", error)
             if len(answer) >= AT_ONCE:
                 yield answer
                 answer = []
@@ -178,11 +208,12 @@ class Held:
     def _functions(self, kind: type) -> list[Inside]:
         found = self._of_type.get(kind)
         if found is None:
-            mro = kind.__mro__
+            mro = _mro(kind)
             found = [self._inside[base] for base in mro if base in self._inside]
             self._of_type[kind] = found
         return found
 
-    def _note(self, where: str, error: Exception) -> None:
+    def _note(self, where: str, error: BaseException) -> None:
         """The first fault of each function: there may be one for each object."""
-        self.faults.setdefault(where, f"{where}: {error!r}")
+        if where not in self.faults:
+            self.faults[where] = f"{where}: {shown(error)}"

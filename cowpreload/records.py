@@ -171,6 +171,7 @@ class FreezeReport:
         seconds: the whole stage.
         immortal: what the walk did; all zero if there was none.
         why_mortal: why there was none, or "".
+        fault: what the look at the heap raised, or "".
         sealed: what the seal filled, where it follows at once (cowpreload.freeze()).
         bytes: memory of the process that a fork inherits; 0 if it was not read.
     """
@@ -180,8 +181,21 @@ class FreezeReport:
     seconds: float
     immortal: WalkReport = WalkReport()
     why_mortal: str = ""
+    fault: str = ""
     sealed: SealReport = SealReport()
     bytes: int = 0
+
+    def fault_lines(self) -> list[str]:
+        """A log line, without a newline, for each thing that was left out."""
+        lines = []
+        if self.immortal.fault:
+            fault = self.immortal.fault
+            lines.append(f"cow: immortal in part ({fault}): frozen all the same")
+        if self.fault:
+            lines.append(
+                f"cow: open writers not looked for ({self.fault}): frozen all the same"
+            )
+        return lines
 
 
 @dataclass(frozen=True)

@@ -46,11 +46,16 @@ _FINISHED_BY = {
 
 _inherited: list[weakref.ref[Any]] = []
 
+# Past a metaclass, which may raise when its class is asked for an attribute.
+_mro = type.__dict__["__mro__"].__get__
+_module = type.__dict__["__module__"].__get__
+_qualname = type.__dict__["__qualname__"].__get__
+
 
 def _known(kind: type) -> str | None:
     """The method that finalization would call, of one of the classes above."""
-    for each in kind.__mro__:
-        method = _FINISHED_BY.get((each.__module__, each.__qualname__))
+    for each in _mro(kind):
+        method = _FINISHED_BY.get((_module(each), _qualname(each)))
         if method is not None:
             return method
     return None

@@ -188,7 +188,13 @@ def test_on(found, arguments):
         bin_ = environment(minor, path)
         say(f"testing on 3.{minor}")
         start = time.monotonic()
-        pytest = (bin_ / "python", "-m", "pytest", "-o", f"cache_dir={bin_.parent}/cache")
+        pytest = (
+            bin_ / "python",
+            "-m",
+            "pytest",
+            "-o",
+            f"cache_dir={bin_.parent}/cache",
+        )
         ended = run(*pytest, *PARALLEL, *arguments)
         if ended == TESTS_FAILED and os.environ.get("CI"):
             say(f"3.{minor}: what failed runs again, by itself")

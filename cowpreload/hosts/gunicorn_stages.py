@@ -70,9 +70,8 @@ def run_freeze(settings: Settings, log: Any) -> FreezeReport:
     if collector.WHY_NOT:
         log.info("cow: freeze=off: %s", collector.WHY_NOT)
     report = freeze(walk, writers.remember)
-    if report.immortal.fault:
-        fault = report.immortal.fault
-        log.error("cow: immortal in part (%s): frozen all the same", fault)
+    for line in report.fault_lines():
+        log.error("%s", line)
     return report
 
 

@@ -225,8 +225,8 @@ def freeze_here(text: str, walk: Walk | None) -> int:
     if _settings(text).freeze == "on":
         report = freeze(walk, writers.remember)
         objects = report.objects
-        if report.immortal.fault:
-            say(f"cow: immortal in part ({report.immortal.fault}): frozen all the same")
+        for line in report.fault_lines():
+            say(line)
     else:
         objects = collector.objects()
         release()

@@ -123,3 +123,12 @@ def test_a_reload_to_normal_exits_does_not_finalize_an_immortal_heap(
     server.signal(signal.SIGTERM)
     assert server.wait_exit() == 0
     assert notes(log)[worker] == ["second", "first"]
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_a_server_starts_whatever_the_freeze_meets(servers: Servers, host: str) -> None:
+    environ = {"HOSTILE": "all"}
+    server = servers.on(host, app="hostile", environ=environ).wait_serving()
+    assert "cow: immortal in part (" in server.log
+    assert "SystemExit(3)" in server.log
+    assert "Traceback" not in server.log

@@ -90,3 +90,39 @@ def test_no_preloaded_object_keeps_what_comes_after_it(mode: str) -> None:
     assert len(found) > 20
     growing = {name for name, (grown,) in found.items() if grown > 500_000}
     assert growing == (KEPT if mode == "on" else set())
+
+
+@can
+@pytest.mark.parametrize(
+    ("way", "fault"),
+    [
+        ("repr_raises", "immortal_too(<__main__.repr_raises.<locals>.Source object at"),
+        ("source_exits", "): SystemExit(3)"),
+        ("holder_exits", "held_by(Holder): SystemExit(3)"),
+        ("error_raises", "): <__main__.error_raises.<locals>.NoTextError object at"),
+        ("numpy_is_a_stub", "the objects of numpy: AttributeError("),
+        ("metaclass_raises", ""),
+    ],
+)
+def test_no_object_of_an_application_ends_the_freeze(
+    monkeypatch: pytest.MonkeyPatch, way: str, fault: str
+) -> None:
+    monkeypatch.setenv("HOSTILE", way)
+    in_walk, beside, counts = program("hostile.py")
+    assert fault in in_walk
+    assert bool(fault) is bool(in_walk)
+    assert beside == ""
+    assert all(int(each) > 0 for each in counts.split())
+
+
+def test_a_walk_or_a_look_that_raises_is_left_out_and_named() -> None:
+    code = (
+        "import os\n"
+        "from cowpreload.freezing import freeze\n"
+        "def walk(*_): raise LookupError('walk')\n"
+        "def look(): raise SystemExit(3)\n"
+        "report = freeze(walk, look)\n"
+        "print(report.immortal.fault, report.fault, report.objects > 0, flush=True)\n"
+        "os._exit(0)"
+    )
+    assert run("-c", code).stdout == "LookupError('walk') SystemExit(3) True\n"
