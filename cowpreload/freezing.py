@@ -3,7 +3,7 @@
 Takes the walk that makes objects immortal (or none); gives a FreezeReport. Called
 once, in the master, after the audit and right before the first fork, and again only
 when the heap is loaded anew: a freeze at every fork leaks in a master that keeps
-forking (Airflow, PR 60505). In further interpreters of the process it is called in
+forking (Airflow, PR 60505). `thaw` comes before the stages that look at the heap. In further interpreters of the process it is called in
 each, so it must not import the native core; the C heap is the next stage's, at the
 end.
 """
@@ -27,12 +27,18 @@ Walk = Callable[[list[Any], holders.Held], tuple[str, int, int, int, int, int]]
 
 
 class _Kept:
-    """What the next freeze leaves mortal, held until then; and who froze last."""
+    """What the next freeze leaves mortal, held until then; and who froze last.
+
+    Attributes:
+        frozen_by: the process of our last freeze; 0: there was none.
+        thawed: the application had frozen something itself.
+    """
 
     def __init__(self) -> None:
         self.objects: list[Any] = []
         self.classes: list[type] = []
         self.frozen_by = 0
+        self.thawed = False
 
 
 _kept = _Kept()
@@ -65,6 +71,17 @@ def release() -> None:
     _kept.frozen_by = os.getpid()
 
 
+def thaw() -> None:
+    """Let the stages see what the application froze itself, a habit of --preload users.
+
+    gc.get_objects() leaves it out: its executors would hang each worker. What an
+    earlier freeze of ours took was looked at then, and stays (see `freeze`).
+    """
+    if collector.CAN_FREEZE and not _kept.frozen_by and gc.get_freeze_count():
+        gc.unfreeze()
+        _kept.thawed = True
+
+
 def _links() -> list[type]:
     """Classes of the standard library whose objects form chains that move on.
 
@@ -88,6 +105,15 @@ def _walk(walk: Walk, held: holders.Held) -> WalkReport:
 
 def _look_at_nothing() -> None:
     """Nobody wants to see the heap before the collector no longer lists it."""
+
+
+def leave_mortal(look: Callable[[], None] = _look_at_nothing) -> None:
+    """There is to be no freeze but the application's own, if it made one."""
+    release()
+    if _kept.thawed:
+        gc.collect()  # what is garbage by now would stay for ever
+        look()
+        gc.freeze()
 
 
 def freeze(

@@ -35,6 +35,7 @@ def freeze(immortal: str = "auto", seal: str = "on") -> FreezeReport:
     given = {"immortal": immortal, "seal": seal}
     settings = read(given, environ={}, immortal_why_not=WHY_NOT)
     walk, why_mortal = plan(settings)
+    freezing.thaw()
     mending.prepare()  # os.fork() mends
     report = freezing.freeze(walk)
     sealed = fill_holes(settings.seal == "on")

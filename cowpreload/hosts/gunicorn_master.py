@@ -21,6 +21,7 @@ from cowpreload.board import Board, slot_faults
 from cowpreload.callbacks import run_before
 from cowpreload.closing import close_all
 from cowpreload.errors import SettingsError
+from cowpreload.freezing import thaw
 from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
 from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_log import Unfailing
@@ -154,6 +155,7 @@ class Master:
             log.info(note)
         self._warmup = warm(app, self._settings, log, self._waiting)
         run_before()
+        thaw()
         for fault in close_all():
             log.error(fault)
         for warning in self._warmup.warnings:
@@ -191,6 +193,7 @@ class Master:
         self.board = make_board(log)
         self._first_workers = cfg.workers
         self._end_recording()
+        thaw()  # when_ready may have frozen, too
         findings = run_audit(self._before, settings, log)
         mending.prepare()  # os.fork() mends
         self.prepared = True

@@ -14,7 +14,7 @@ from cowpreload import _core, collector, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board
 from cowpreload.errors import NativeError
-from cowpreload.freezing import freeze, release
+from cowpreload.freezing import freeze, leave_mortal
 from cowpreload.hosts.gunicorn_signals import running_arbiter
 from cowpreload.immortal import plan
 from cowpreload.records import FreezeReport, SealReport
@@ -65,7 +65,7 @@ def run_freeze(settings: Settings, log: Any) -> FreezeReport:
     if why_not:
         log.info("cow: immortal=off: %s", why_not)
     if settings.freeze == "off":
-        release()
+        leave_mortal(writers.remember)
         return FreezeReport(collector.objects(), 0, 0.0)
     if collector.WHY_NOT:
         log.info("cow: freeze=off: %s", collector.WHY_NOT)

@@ -19,7 +19,7 @@ from cowpreload import callbacks, collector, leave, mending, origins, writers
 from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
 from cowpreload.errors import CowError
-from cowpreload.freezing import Walk, freeze, release
+from cowpreload.freezing import Walk, freeze, leave_mortal, thaw
 from cowpreload.interface import Interface, is_asgi, name_of
 from cowpreload.kinds import UWSGI, RawValue
 from cowpreload.settings import Settings, declared_on
@@ -202,6 +202,7 @@ def settle(text: str, is_main: int) -> int:
     """Close what was opened, then audit; the number of findings, each printed."""
     settings = _settings(text)
     callbacks.run_before()
+    thaw()
     for fault in close_all():
         say(fault)
     if _loading["end_recording"] is not None:
@@ -229,7 +230,7 @@ def freeze_here(text: str, walk: Walk | None) -> int:
             say(line)
     else:
         objects = collector.objects()
-        release()
+        leave_mortal(writers.remember)
     writers.flush_shared()
     _loading["resume_gc"]()
     return objects

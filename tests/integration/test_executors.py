@@ -7,10 +7,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Servers, run
+from conftest import PYPY, Servers, run
 from harness.processes import alive, wait_until
 from harness.server import Server
 
+needs_freeze = pytest.mark.skipif(PYPY, reason="PyPy has no gc.freeze()")
 KINDS = ["pool", "named", "busy", "processes", "loop", "asgiref"]
 HOSTS = ["sync", "threaded", "asgi", "uwsgi"]
 WARMUP = [f"/{kind}" for kind in KINDS]
@@ -67,6 +68,24 @@ def test_an_executor_used_at_import_needs_no_warm_up_to_be_mended(
     assert server.get("/pool") == (200, b"ok")
 
 
+@needs_freeze
+@pytest.mark.parametrize("freeze", ["on", "off"])
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_an_application_that_freezes_itself_does_not_hang_its_workers(
+    servers: Servers, host: str, freeze: str
+) -> None:
+    """gc.freeze() at import hides executors from gc.get_objects(), and event loops."""
+    environ = {"BEGIN": "import", "FREEZE": "1"}
+    options = {"cow-freeze": freeze, "cow-warmup": "/pool"}
+    server = servers.on(host, options, workers=1, app="executors", environ=environ)
+    server.wait_serving()
+    assert server.get("/pool") == (200, b"ok")
+    assert server.get("/busy") == (200, b"ok")
+    assert "cow: fork-safety event-loop" in server.log
+    # What it asked for holds, whether we freeze or not.
+    assert server.get("/frozen") == (200, b"True")
+
+
 MOUNTED = """
 from concurrent.futures import ThreadPoolExecutor
 POOL = ThreadPoolExecutor(1)
@@ -108,11 +127,13 @@ def test_a_post_fork_hook_of_gunicorn_finds_executors_whole(
 
 
 FREEZE = """
-import os, threading
+import gc, os, threading
 from concurrent.futures import ThreadPoolExecutor
 import cowpreload
 pool, stay = ThreadPoolExecutor(1), threading.Event()
 pool.submit(stay.wait)
+if {frozen}:
+    gc.freeze()
 cowpreload.freeze()
 pid = os.fork()
 if not pid:
@@ -123,8 +144,9 @@ os._exit(0)
 """
 
 
-def test_children_of_a_frozen_process_find_executors_whole() -> None:
-    done = run("-W", "ignore", "-c", FREEZE)
+@pytest.mark.parametrize("frozen", [False, pytest.param(True, marks=needs_freeze)])
+def test_children_of_a_frozen_process_find_executors_whole(frozen: bool) -> None:
+    done = run("-W", "ignore", "-c", FREEZE.format(frozen=frozen))
     assert done.stdout == "1024\n0\n", done.stderr
 
 

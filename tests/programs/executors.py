@@ -1,12 +1,14 @@
 """Executors of every kind, made at import: `/KIND` gives work to one and waits for it.
 
-Answers "ok", or the name of the error; work is awaited for three seconds.
+Answers "ok", or the name of the error; work is awaited for three seconds. With FREEZE,
+the application freezes itself, as users of gunicorn's --preload do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import gc
 import os
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -43,6 +45,10 @@ if BEGIN == "import":
     BUSY.submit(work)
     POOL.submit(work).result()
 
+if os.environ.get("FREEZE"):
+    gc.collect()
+    gc.freeze()
+
 
 def answer(kind: str) -> str:
     pools = {"pool": POOL, "named": NAMED, "busy": BUSY, "processes": PROCESSES}
@@ -57,6 +63,8 @@ def answer(kind: str) -> str:
             return await asyncio.wait_for(sync_to_async(work)(), SECONDS)
 
         return asyncio.run(call())
+    if kind == "frozen":
+        return str(gc.get_freeze_count() > 0)
     if kind == "threads":
         return " ".join(sorted(each.name for each in threading.enumerate()))
     return "ok"
