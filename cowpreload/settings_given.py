@@ -50,8 +50,9 @@ def unknown_variables(
 ) -> tuple[list[str], str]:
     """The COW_* variables that are no settings: faults, and a line on all others.
 
-    Faults are those that can only be a slip of the pen; somebody else's variable may
-    begin with our prefix, and must not stop a server.
+    Faults are those that can only be a slip of the pen: near a setting of two words or
+    more. Somebody else's variable may begin with our prefix (COW_WORKERS), and must not
+    stop a server.
     """
     environ = os.environ if environ is None else environ
     known = [each.environment.removeprefix(_PREFIX) for each in DECLARED]
@@ -62,10 +63,11 @@ def unknown_variables(
             continue
         # Without the prefix, which would make any two short names similar.
         near = difflib.get_close_matches(rest, known, n=1, cutoff=0.85)
-        if near:
-            faults.append(f"{name}: no such setting; did you mean {_PREFIX}{near[0]}?")
+        meant = f"did you mean {_PREFIX}{near[0]}?" if near else ""
+        if near and "_" in near[0]:
+            faults.append(f"{name}: no such setting; {meant}")
         else:
-            others.append(name)
+            others.append(f"{name} ({meant})" if meant else name)
     note = f"cow: no settings of ours: {', '.join(others)}" if others else ""
     return faults, note
 
@@ -80,7 +82,8 @@ def read(
 
     Args:
         given: raw values by attribute name (`max_private`); None is unset.
-        environ: where COW_* is looked up for what is not given; os.environ.
+        environ: where COW_* is looked up for what is not given; os.environ. An empty
+            variable is unset: so compose files and systemd units write it.
         faults: what the host found itself, to be reported along.
         immortal_why_not: why this interpreter can make no heap immortal, or "".
 
@@ -93,7 +96,7 @@ def read(
     for declared in DECLARED:
         raw = given.get(declared.attribute)
         name = declared.key
-        if raw is None and declared.environment in environ:
+        if raw is None and environ.get(declared.environment, "").strip():
             raw, name = environ[declared.environment], declared.environment
         if raw is None:
             continue

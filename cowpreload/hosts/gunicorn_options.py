@@ -28,8 +28,8 @@ WORKERS = {
 
 def _default(declared: Declared) -> str | None:
     """The environment's value, else the default as an operator would write it."""
-    given = os.environ.get(declared.environment)
-    if given is not None:
+    given = os.environ.get(declared.environment, "")
+    if given.strip():
         return given
     return None if declared.default in (None, ()) else declared.shown_default
 

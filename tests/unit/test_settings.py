@@ -154,10 +154,24 @@ def test_a_slip_in_a_variable_is_a_fault_and_anothers_variable_is_not() -> None:
     faults, note = unknown_variables(environ)
     assert faults == [
         "COW_MAX_PRIVAT: no such setting; did you mean COW_MAX_PRIVATE?",
-        "COW_WARM_UP: no such setting; did you mean COW_WARMUP?",
     ]
-    assert note == "cow: no settings of ours: COW_GCP, COW_PATH"
+    assert note == (
+        "cow: no settings of ours: COW_GCP, COW_PATH, "
+        "COW_WARM_UP (did you mean COW_WARMUP?)"
+    )
     assert unknown_variables({"COW_EXIT": "fast"}) == ([], "")
+
+
+def test_a_variable_of_the_users_own_near_a_short_name_is_no_fault() -> None:
+    faults, note = unknown_variables({"COW_WORKERS": "4", "COW_EXITS": "1"})
+    assert faults == []
+    assert "COW_WORKERS (did you mean COW_WORKER?)" in note
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_variable_is_unset(text: str) -> None:
+    environ = {each.environment: text for each in DECLARED}
+    assert read({}, environ=environ) == Settings()
 
 
 def test_the_environment_gives_what_is_not_given() -> None:
