@@ -27,9 +27,13 @@ WORKERS = {
 
 
 def _default(declared: Declared) -> str | None:
-    """The environment's value, else the default as an operator would write it."""
+    """The environment's value, else the default as an operator would write it.
+
+    `--help` prints it: what may be a secret is left to `settings_given.read`, which
+    asks the environment for what is not given.
+    """
     given = os.environ.get(declared.environment, "")
-    if given.strip():
+    if given.strip() and declared.kind.hide is None:
         return given
     return None if declared.default in (None, ()) else declared.shown_default
 

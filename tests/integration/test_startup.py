@@ -98,6 +98,14 @@ def test_gunicorn_help_lists_the_options() -> None:
     assert "--cow-exit CHOICE" in done.stdout
 
 
+def test_gunicorn_help_shows_no_secret_of_the_environment() -> None:
+    environ = {"COW_WARMUP_HEADER": "Cookie: s3cret", "COW_MAX_PRIVATE": "200M"}
+    done = run("-m", "gunicorn", "--help", env={**os.environ, **environ})
+    assert "[200M]" in done.stdout
+    assert "--cow-warmup-header HEADER" in done.stdout
+    assert "s3cret" not in done.stdout
+
+
 def test_nothing_is_imported_until_gunicorn_is() -> None:
     assert run("-c", LOADED).stdout.strip() == "[]"
 
