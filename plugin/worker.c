@@ -105,8 +105,11 @@ static void end_now(int signal) {
     /* A child that the application forked (multiprocessing) has this handler too, and
      * shares the record of what is in a request; it ends as without us. So does a
      * worker whose watching thread could not be started. */
-    if (getpid() != uwsgi.mypid || (busy() && cow_api->request_exit())) end_me(signal);
+    if (getpid() != uwsgi.mypid) end_me(signal);
+    /* Asked once: another thread may take a request at any time, and a second answer
+     * that differs would drop the signal. */
     if (!busy()) exit(UWSGI_END_CODE);
+    if (cow_api->request_exit()) end_me(signal);
 }
 
 void cow_worker_catch_signals(void) {

@@ -179,6 +179,8 @@ class CowMixin:
 
     def _cow_become_ready(self) -> None:
         if self._cow_watch is None:
+            if MASTER.board is not None:
+                MASTER.board.raw.started = 1  # a later worker's limit ends no server
             return
         ready = self._cow_watch.ready(self._cow_settings.jitter)
         if ready.refused:

@@ -190,6 +190,7 @@ def after_fork_failed(slot: int) -> int:
 def ready() -> int | None:
     """Phase hijack_worker, worker: it can serve. None: the limit is unreachable."""
     if _state.watch is None:
+        _state.board.raw.started = 1  # it serves: what fails later ends no server
         return 0
     found = _state.watch.ready(_state.settings.jitter)
     if found.text:

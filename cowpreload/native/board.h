@@ -37,7 +37,7 @@ struct cow_life {
 
 /* What the verdict counts from one reading to the next: the watching thread's. */
 struct cow_judged {
-    uint64_t ready_private; /* the reading taken when ready */
+    uint64_t ready_private; /* the reading taken when ready, or the first after it */
     uint32_t strikes;       /* as in cow_history */
     uint32_t early;         /* as in cow_history; kept for the next generation */
     uint32_t asked_again;   /* as in cow_history: the host's own loop should look */

@@ -168,7 +168,15 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
     struct cow_reading reading;
     struct cow_slot *slot = watch.slot;
     if (watch.host.requests) STORE(slot->life.requests, *watch.host.requests);
-    if (look(memory, now_ms, asked, &reading)) act(memory, &reading, now_ms);
+    if (look(memory, now_ms, asked, &reading)) {
+        /* The one at "ready" failed: growth counts from the first that did not. From
+         * zero, max-growth would be a limit on all that the worker has. */
+        if (memory->history.ready_at_ms && !memory->history.ready_private) {
+            memory->history.ready_private = reading.private_bytes;
+            STORE(slot->judged.ready_private, reading.private_bytes);
+        }
+        act(memory, &reading, now_ms);
+    }
     /* A host's loop may have been between its look at the flag and its wait when it was
      * asked: ask again until it has gone. A signal is not repeated so soon, it would
      * kill a worker at its exit handlers. */

@@ -103,6 +103,45 @@ def test_a_callback_that_raises_without_a_board_ends_no_running_gunicorn(
     down.unlink()
     wait_until(lambda: server.workers(), 20, "a worker")
     server.wait_serving()
+
+
+UNWATCHED = """
+import cowpreload
+import uwsgi
+from cowpreload import watch
+from cowpreload.hosts.uwsgi import _state
+from cowpreload.records import Limits
+
+def have_a_watching_thread_already():
+    slot = uwsgi.worker_id()
+    if slot:
+        KEPT.append(watch.Watch(_state.board, slot, Limits(), watch.Host()))
+
+KEPT = []
+uwsgi.post_fork_hook = have_a_watching_thread_already
+
+@cowpreload.after_fork
+def raise_later():
+    if _state.board.view(1).generation > 1:
+        raise ZeroDivisionError("no poller")
+
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [b"ok"]
+"""
+
+
+def test_a_callback_ends_no_server_that_has_served_without_watching_threads(
+    servers: Servers, tmp_path: Path
+) -> None:
+    """No worker had become ready within its limits, so it seemed to be starting."""
+    (tmp_path / "unwatched.py").write_text(UNWATCHED)
+    ini = {"pythonpath": str(tmp_path), "processes": "1"}
+    server = servers.uwsgi(ini, app="unwatched").wait_serving()
+    server.wait_log("cow: worker=1 not watched")
+    (pid,) = server.workers()
+    os.kill(pid, signal.SIGKILL)
+    server.wait_log("after_fork callback failed: the worker ends")
     assert server.process.poll() is None
 
 

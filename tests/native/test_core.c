@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "check.h"
@@ -245,6 +246,36 @@ TEST(a_worker_that_grows_is_asked_to_leave_by_a_signal_to_its_main_thread) {
     memset(board->tickets, 0, sizeof board->tickets);
 }
 
+static void watched_without_a_reading_when_ready(void) {
+    struct cow_host host = {.leave_signal = SIGTERM};
+    struct cow_slot *slot = &board->slot[2];
+    struct cow_reading reading;
+    struct rlimit before, none;
+    int exceeds;
+    signal(SIGTERM, on_term);
+    grow_by(30 * MIB);
+    cow_slot_boot(board, 3, getpid());
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = before;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    CHECK(cow_watch_start(board, 3, &GROWTH, &host) == COW_OK);
+    CHECK(cow_watch_ready(0, &reading, &exceeds) == COW_EUNREADABLE);
+    setrlimit(RLIMIT_NOFILE, &before);
+    for (int i = 0; i < 200 && !LOAD(slot->memory.read_at_ms); i++) nap_ms(20);
+    CHECK(LOAD(slot->memory.read_at_ms));
+    nap_ms(200);
+    CHECK(!asked && LOAD(slot->judged.ready_private) > 30 * MIB);
+    grow_by(30 * MIB);
+    for (int i = 0; i < 200 && !asked; i++) nap_ms(20);
+    CHECK(asked == SIGTERM && cow_watch_stop() == COW_OK);
+}
+
+TEST(growth_counts_from_the_first_reading_where_that_at_ready_failed) {
+    CHECK(in_child(watched_without_a_reading_when_ready) == 0);
+    memset(board->tickets, 0, sizeof board->tickets);
+}
+
 static void watched_copying(void) {
     /* Copying inherited pages leaves the resident set as it was: only the faults
      * tell. The parent's pages stay shared until they are written here. */
@@ -441,6 +472,7 @@ int main(void) {
     RUN(processes_that_race_for_tickets_get_no_more_than_there_are);
     RUN(an_end_is_logged_once);
     RUN(a_worker_that_grows_is_asked_to_leave_by_a_signal_to_its_main_thread);
+    RUN(growth_counts_from_the_first_reading_where_that_at_ready_failed);
     RUN(copied_pages_are_noticed_although_the_resident_set_stays);
     RUN(the_hard_limit_kills);
     RUN(shared_pages_given_back_pay_for_no_huge_ones);
