@@ -32,7 +32,7 @@ _BY_PID = ("sentry_sdk", "pymongo")
 _BY_HOOK = ("opentelemetry", "ddtrace", "trio")
 # C libraries that end and restart their threads by pthread_atfork() handlers.
 _RESTARTING = ("openblas", "jemalloc")
-_RUNTIME = ("libc", "ld-linux", "libpthread", "libm", "libstdc++", "libgcc_s", "libdl")
+_RUNTIME = ("libc", "ld-", "libpthread", "libm", "libstdc++", "libgcc_s", "libdl")
 _STACK_BYTES = 1 << 16
 # A thread that runs shows no stack; so long is waited for it to sleep: 0.2 s.
 _LOOKS, _PAUSE = 20, 0.01

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,11 @@ from cowpreload.kinds import UWSGI, Declared
 from cowpreload.settings import declared_on
 
 PLUGIN_FILE = "cow_plugin.so"
+# What distributions name the plugin with uWSGI's Python.
+PYTHON_PLUGIN = "python3"
+# Before 2.0.27 there is no loop_stop_pipe, by which a thread that waits for requests is
+# stopped; in 2.0.27 an idle worker without threads does not end at a reload.
+OLDEST = (2, 0, 28)
 _PACKAGE = Path(__file__).parent
 
 
@@ -39,30 +45,60 @@ def fingerprint(header: bytes, flags: bytes) -> int:
     return value
 
 
-def _ask(binary: str, option: str) -> bytes:
-    """What the binary prints for one option, without the newline it adds."""
+def _ask(binary: str, *options: str) -> bytes:
+    """What the binary prints for these options, without the newline it adds."""
     try:
-        done = subprocess.run([binary, option], capture_output=True, check=True)
+        done = subprocess.run([binary, *options], capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise PluginBuildError(
-            f"uwsgi={binary}: does not answer {option} ({error}); "
+            f"uwsgi={binary}: does not answer {' '.join(options)} ({error}); "
             "give --uwsgi the path of a uWSGI 2.0.31 binary"
         ) from error
     return done.stdout.removesuffix(b"\n")
 
 
-def _check(binary: str) -> None:
-    version = _ask(binary, "--python-version").decode().strip()
-    ours = "{}.{}".format(*sys.version_info)
-    if version.rpartition(".")[0] != ours:
+def _check_version(binary: str) -> None:
+    version = _ask(binary, "--version").decode()
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:3]) < OLDEST:
+        oldest = ".".join(str(part) for part in OLDEST)
         raise PluginBuildError(
-            f"uwsgi={binary}: runs Python {version or 'none'}, this is {ours}; "
-            "install cowpreload into that Python and build there"
+            f"uwsgi={binary}: is uWSGI {version}, the plugin needs {oldest} or newer; "
+            "pip install 'cowpreload[uwsgi]'"
         )
-    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "gcc").split()
-    if shutil.which(compiler[0]) is None and shutil.which("gcc") is None:
+
+
+def _python(binary: str) -> tuple[str, bool]:
+    """The version of the Python that the binary runs, and whether a plugin brings it,
+    as in a distribution's packages."""
+    try:
+        return _ask(binary, "--python-version").decode(), False
+    except PluginBuildError:
+        pass
+    try:
+        answer = _ask(binary, "--plugin", PYTHON_PLUGIN, "--python-version")
+    except PluginBuildError as error:
         raise PluginBuildError(
-            f"CC={compiler[0]}: no C compiler; install one, as in apt-get install gcc"
+            f"uwsgi={binary}: has no Python in it, and no plugin {PYTHON_PLUGIN}; "
+            "pip install 'cowpreload[uwsgi]', or install that plugin, as in apt-get "
+            f"install uwsgi-plugin-{PYTHON_PLUGIN}"
+        ) from error
+    return answer.decode(), True
+
+
+def _check_compiler() -> None:
+    given = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "gcc").split()
+    compiler = shutil.which(given[0]) or shutil.which("gcc")
+    if compiler is None:
+        raise PluginBuildError(
+            f"CC={given[0]}: no C compiler; install one, as in apt-get install gcc"
+        )
+    ask = [compiler, "-E", "-dM", "-include", "stdlib.h", "-x", "c", os.devnull]
+    done = subprocess.run(ask, capture_output=True)
+    if done.returncode == 0 and b"__GLIBC__" not in done.stdout:
+        raise PluginBuildError(
+            f"CC={given[0]}: compiles for a C library that is not glibc, and musl has "
+            "no on_exit(), which tells a worker its exit code; serve with gunicorn's "
+            "worker class, or on a system with glibc"
         )
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     if not header.exists():
@@ -70,6 +106,20 @@ def _check(binary: str) -> None:
             f"{header}: missing; install Python's headers, as in "
             "apt-get install python3-dev"
         )
+
+
+def _check(binary: str) -> bool:
+    """Whether all is there; gives whether a plugin brings the binary's Python."""
+    _check_version(binary)
+    version, from_plugin = _python(binary)
+    ours = "{}.{}".format(*sys.version_info)
+    if version.rpartition(".")[0] != ours:
+        raise PluginBuildError(
+            f"uwsgi={binary}: runs Python {version or 'none'}, this is {ours}; "
+            "install cowpreload into that Python and build there"
+        )
+    _check_compiler()
+    return from_plugin
 
 
 def _help(declared: Declared) -> str:
@@ -92,13 +142,13 @@ def _identity(binary: str) -> str:
     )
 
 
-def build(binary: str, output: Path) -> None:
-    """Compile for `binary`, put PLUGIN_FILE into `output`.
+def build(binary: str, output: Path) -> list[str]:
+    """Compile for `binary`, put PLUGIN_FILE into `output`; the ini lines that load it.
 
     Raises:
         PluginBuildError: something is missing, or the compiler failed.
     """
-    _check(binary)
+    from_plugin = _check(binary)
     with tempfile.TemporaryDirectory(prefix="cowpreload-") as name:
         work = Path(name)
         shutil.copytree(sources(), work / "plugin")
@@ -130,3 +180,6 @@ def build(binary: str, output: Path) -> None:
                 f"output={output}: cannot be written ({error.strerror}); "
                 "give --output a directory of yours"
             ) from error
+    # Python first: ours is bound to it when it is loaded.
+    needed = [f"need-plugin = {PYTHON_PLUGIN}"] if from_plugin else []
+    return [f"plugins-dir = {output}", *needed, "need-plugin = cow"]

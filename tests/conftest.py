@@ -151,6 +151,7 @@ class Servers:
         directory: Path = PROGRAMS,
         environ: Mapping[str, str] | None = None,
         plugin: bool = True,
+        binary: str | None = None,
     ) -> Server:
         """uWSGI with these keys; with our plugin unless told otherwise."""
         if PYPY:
@@ -163,6 +164,7 @@ class Servers:
                 self._log(),
                 environ,
                 plugins=self.plugins() if plugin else None,
+                binary=binary,
             )
         )
 

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         return 1
     print(f"cowpreload: building for {binary}", file=sys.stderr)
-    build(binary, output)
+    lines = build(binary, output)
     print(f"cowpreload: wrote {output / PLUGIN_FILE}", file=sys.stderr)
-    print(f"plugins-dir = {output}\nneed-plugin = cow\ncow-max-private = 200M")
+    print(*lines, "cow-max-private = 200M", sep="\n")
     return 0

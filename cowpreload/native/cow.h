@@ -69,7 +69,7 @@ int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds);
 int cow_watch_request_exit(void);
 
 uint64_t cow_now_ms(void);
-/* malloc_trim(0): give free pages at the end of the C heap back. */
+/* malloc_trim(0), where there is one: give free pages of the C heap back. */
 int cow_trim(void);
 
 /* ---- deadline: the last buffers of a process that leaves ----------------- */

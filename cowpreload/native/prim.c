@@ -258,4 +258,10 @@ void cow_prim_event_wait(uint32_t *event, uint32_t seen, uint64_t until_ms) {
             cow_prim_nap_us(100000); /* a sandbox without it: do not spin */
 }
 
-int cow_trim(void) { return malloc_trim(0); }
+int cow_trim(void) {
+#ifdef __GLIBC__
+    return malloc_trim(0);
+#else
+    return 0; /* musl has no such call: what free() empties, it unmaps by itself */
+#endif
+}

@@ -175,8 +175,9 @@ def uwsgi(
     environ: Mapping[str, str] | None = None,
     *,
     plugins: Path | None = None,
+    binary: str | None = None,
 ) -> Server:
-    """uWSGI on a port of its own, by an ini of these keys.
+    """uWSGI, the tests' own or `binary`, on a port of its own, by an ini of these keys.
 
     Our plugin is loaded from `plugins`; a key may have several values.
     """
@@ -196,4 +197,6 @@ def uwsgi(
             text += f"{key} = {each}\n"
     path = log_path.with_suffix(".ini")
     path.write_text(text)
-    return Server([script("uwsgi"), str(path)], port, directory, log_path, environ)
+    return Server(
+        [binary or script("uwsgi"), str(path)], port, directory, log_path, environ
+    )

@@ -52,7 +52,7 @@ def test_a_missing_compiler_is_named(tmp_path: Path) -> None:
 def test_what_is_no_uwsgi_is_named(tmp_path: Path) -> None:
     done = build("--uwsgi", shutil.which("false") or "", "--output", str(tmp_path))
     assert done.returncode == 1
-    assert "does not answer --python-version" in done.stderr
+    assert "does not answer --version" in done.stderr
 
 
 @needs_uwsgi
