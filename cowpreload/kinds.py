@@ -95,8 +95,8 @@ class Declared:
         if self.kind.hide is None:
             return raw
         if isinstance(raw, (list, tuple)):
-            return [Hidden(each) for each in raw]
-        return Hidden(raw) if isinstance(raw, str) else raw
+            return [Hidden(_text(each)) for each in raw]
+        return Hidden(_text(raw)) if isinstance(raw, str) else raw
 
     def parse(self, text: str) -> Any:
         """Read one text.
@@ -128,21 +128,29 @@ class Declared:
         if isinstance(raw, type):
             return [f"{raw.__module__}.{raw.__qualname__}"]
         if isinstance(raw, (list, tuple)):
-            return [str(each) for each in raw]
-        text = str(raw)
+            return [_text(each) for each in raw]
+        text = _text(raw)
         if self.repeatable and text.strip():
             return [part.strip() for part in re.split(self.kind.separator, text)]
         return [text]
 
 
 class Hidden(str):
-    """A raw value that a host's own dump of its configuration must not show."""
+    """A raw value that a host's own dump or help must not show."""
 
     def __repr__(self) -> str:
         return "'...'"
 
+    def __str__(self) -> str:
+        return "..."
+
     def __format__(self, spec: str) -> str:
         return "..."
+
+
+def _text(raw: object) -> str:
+    """What was given, of a Hidden too."""
+    return str.__str__(raw) if isinstance(raw, str) else str(raw)
 
 
 def _count(text: str) -> int:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from cowpreload._version import __version__
-from cowpreload.kinds import GUNICORN, Declared
+from cowpreload.kinds import GUNICORN, Declared, RawValue
 from cowpreload.settings import declared_on
 
 WORKERS = {
@@ -26,15 +26,14 @@ WORKERS = {
 }
 
 
-def _default(declared: Declared) -> str | None:
+def _default(declared: Declared) -> RawValue:
     """The environment's value, else the default as an operator would write it.
 
-    `--help` prints it: what may be a secret is left to `settings_given.read`, which
-    asks the environment for what is not given.
+    `--help` prints it.
     """
     given = os.environ.get(declared.environment, "")
-    if given.strip() and declared.kind.hide is None:
-        return given
+    if given.strip():
+        return declared.hidden(given)
     return None if declared.default in (None, ()) else declared.shown_default
 
 

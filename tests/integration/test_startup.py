@@ -102,7 +102,7 @@ def test_gunicorn_help_shows_no_secret_of_the_environment() -> None:
     environ = {"COW_WARMUP_HEADER": "Cookie: s3cret", "COW_MAX_PRIVATE": "200M"}
     done = run("-m", "gunicorn", "--help", env={**os.environ, **environ})
     assert "[200M]" in done.stdout
-    assert "--cow-warmup-header HEADER" in done.stdout
+    assert "repeatable [...]" in " ".join(done.stdout.split())
     assert "s3cret" not in done.stdout
 
 

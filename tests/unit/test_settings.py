@@ -137,7 +137,7 @@ def test_a_raw_header_reads_the_same_and_shows_nothing() -> None:
     (declared,) = (each for each in DECLARED if each.attribute == "warmup_header")
     for raw in ("X-A: s3cret", ["X-A: s3cret"]):
         hidden = declared.hidden(raw)
-        assert "s3cret" not in f"{hidden} {hidden!r}"
+        assert "s3cret" not in f"{hidden} {hidden!r} " + str(hidden)
         assert declared.texts(hidden) == ["X-A: s3cret"]
 
 
