@@ -127,6 +127,22 @@ def _board_links(pid: str) -> Iterator[Path]:
                 yield link
 
 
+def _open(process: Path, link: Path, access: int) -> int | None:
+    """Open a board; None if it is none any more.
+
+    Since it was found, its process may have put another file in its place: a FIFO that
+    nobody writes to would have root's `status` wait.
+    """
+    pin = os.open(link, os.O_PATH | os.O_CLOEXEC)  # names a file and does not open it
+    try:
+        pinned = Path(f"/proc/self/fd/{pin}")
+        if not _genuine(process, pinned):
+            return None
+        return os.open(pinned, access | os.O_NONBLOCK | os.O_CLOEXEC)
+    finally:
+        os.close(pin)
+
+
 def open_board(pid: int, *, writable: bool = False) -> Board:
     """Map the board that process `pid` holds; read-only, unless a report must ask.
 
@@ -135,8 +151,11 @@ def open_board(pid: int, *, writable: bool = False) -> Board:
         NativeError: the board was made by another version, or is none.
     """
     for link in _board_links(str(pid)):
-        access = os.O_RDWR if writable else os.O_RDONLY
-        fd = os.open(link, access | os.O_CLOEXEC)
+        fd = _open(
+            Path("/proc", str(pid)), link, os.O_RDWR if writable else os.O_RDONLY
+        )
+        if fd is None:
+            continue
         try:
             raw = ffi.new("struct cow_board **")
             check(lib.cow_board_open(fd, writable, raw))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from conftest import run
 
 from cowpreload.board import find_masters, open_board
 from cowpreload.errors import NativeError, NotFoundError
@@ -75,6 +76,27 @@ def test_a_file_of_the_boards_name_is_none(
     monkeypatch.chdir(tmp_path)
     with holding("file") as pid, pytest.raises(NotFoundError):
         open_board(pid)
+
+
+REPLACED = """
+import os, signal, sys
+from pathlib import Path
+from cowpreload import board
+os.mkfifo(sys.argv[1])
+link = Path("/proc/self/fd") / str(board.Board.create().fd)
+if sys.argv[2] == "replaced":
+    os.dup2(os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK), int(link.name))
+signal.alarm(10)
+print(board._open(Path("/proc/self"), link, os.O_RDONLY) is None)
+"""
+
+
+@pytest.mark.parametrize(("kind", "said"), [("replaced", "True"), ("kept", "False")])
+def test_a_fifo_put_in_a_boards_place_does_not_have_its_reader_wait(
+    tmp_path: Path, kind: str, said: str
+) -> None:
+    done = run("-c", REPLACED, str(tmp_path / "fifo"), kind, check=True)
+    assert done.stdout.strip() == said
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
