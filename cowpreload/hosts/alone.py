@@ -6,13 +6,27 @@ of one's own: `cowpreload.freeze`.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from cowpreload import _core, freezing, mending
 from cowpreload.immortal import WHY_NOT, plan
-from cowpreload.records import FreezeReport
+from cowpreload.records import FreezeReport, SealReport
 from cowpreload.sealing import seal as fill_holes
 from cowpreload.settings_given import read
+
+# Filling is for good, and what comes and goes leaves new holes each time: 8 MB a call
+# were kept of a busy heap, in a master that froze before each of its forks.
+_FILLED = "filled by the first call in this process; call freeze() once"
+_filled_by = 0
+
+
+def _seal(fill: bool) -> SealReport:
+    global _filled_by
+    if not fill or _filled_by != os.getpid():
+        _filled_by = os.getpid() if fill else _filled_by
+        return fill_holes(fill)
+    return replace(fill_holes(fill=False), unsealed=(_FILLED,))
 
 
 def freeze(immortal: str = "auto", seal: str = "on") -> FreezeReport:
@@ -20,7 +34,9 @@ def freeze(immortal: str = "auto", seal: str = "on") -> FreezeReport:
 
     Call it once, after everything is loaded and before the first fork, on the main
     thread of the main interpreter. Preloaded objects are never freed afterwards, so
-    children should leave by `os._exit`, as multiprocessing's do.
+    children should leave by `os._exit`, as multiprocessing's do. A second call in a
+    process freezes what has come since, and fills no holes: that memory would be kept
+    again at each call.
 
     Args:
         immortal: auto (where the interpreter can), on, or off (collect and freeze).
@@ -38,7 +54,7 @@ def freeze(immortal: str = "auto", seal: str = "on") -> FreezeReport:
     freezing.thaw()
     mending.prepare()  # os.fork() mends
     report = freezing.freeze(walk)
-    sealed = fill_holes(settings.seal == "on")
+    sealed = _seal(settings.seal == "on")
     return replace(
         report, why_mortal=why_mortal, sealed=sealed, bytes=_core.heap_size()
     )

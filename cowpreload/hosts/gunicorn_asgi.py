@@ -15,6 +15,7 @@ from typing import Any
 from gunicorn.workers import gasgi
 
 from cowpreload.hosts.gunicorn import CowMixin
+from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_timeouts import for_idle, for_requests
 
 _SERVICE_RESTART = 1012  # of RFC 6455's registry of close codes
@@ -50,6 +51,7 @@ class ASGIDrainMixin:
     """
 
     cfg: Any
+    log: Any
     loop: Any
     servers: list[Any]
     sockets: Any
@@ -75,6 +77,17 @@ class ASGIDrainMixin:
             self._cow_drain = self.loop.create_task(self._cow_let_idle_go())
 
     async def _cow_let_idle_go(self) -> None:
+        try:
+            await self._cow_drained()
+        except Exception as error:
+            # Parts of gunicorn's own that another version may have changed.
+            Unfailing(self.log).error(
+                "cow: drained in part (%r): leaving as gunicorn does", error
+            )
+        finally:
+            super().handle_exit_signal()  # type: ignore[misc]
+
+    async def _cow_drained(self) -> None:
         until = self.loop.time() + for_idle(self.cfg)
         if isinstance(self.loop, asyncio.SelectorEventLoop):
             # asyncio drops what it accepted in the turn in which a server closes.
@@ -91,8 +104,8 @@ class ASGIDrainMixin:
         for connection in list(self.cow_connections):
             # gunicorn would wait for one that has never sent a byte.
             if getattr(connection, "_awaiting_request", False):
-                connection._keepalive_timeout()
-        super().handle_exit_signal()  # type: ignore[misc]
+                with contextlib.suppress(Exception):  # the others' end goes on
+                    connection._keepalive_timeout()
 
     async def _shutdown(self) -> None:
         """gunicorn's wait for requests, without a heartbeat of its own.

@@ -67,3 +67,26 @@ def test_a_second_seal_fills_what_has_come_since() -> None:
     assert again < 100
     assert second >= 1025
     assert size >= 1000 * 300 + 25 * 9000
+
+
+def test_freezing_before_each_fork_does_not_keep_more_memory_each_time() -> None:
+    code = (
+        "import os, cowpreload\n"
+        "def churn():\n"
+        "    held = [bytes(300) for _ in range(9999)]\n"
+        "    del held[::2]\n"
+        "    return held, cowpreload.freeze().sealed\n"
+        "kept, first = churn()\n"
+        "more, second = churn()\n"
+        "print(first.holes, second.holes, second.unsealed, flush=True)\n"
+        "if not os.fork():\n"  # whose own children it may be called for
+        "    print(churn()[1].holes, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    here, child = run("-c", code, check=True).stdout.splitlines()
+    first, second, why = here.split(maxsplit=2)
+    assert int(first) > 4000
+    assert int(second) == 0
+    assert why == "('filled by the first call in this process; call freeze() once',)"
+    assert int(child) > 4000
