@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+RAISED: Final = (Exception, SystemExit)
+"""What code of an application raises that must not end a start or a worker."""
 
 
 class CowError(Exception):
@@ -51,3 +55,12 @@ class NotFoundError(CowError, LookupError):
 
 class WhyError(CowError):
     """A process cannot be examined; the text says what to do."""
+
+
+def said(error: BaseException) -> str:
+    """Its type and text for a log line; its text is anyone's code, and may raise."""
+    try:
+        text = " ".join(str(error).split())
+    except RAISED:
+        text = "(no text)"
+    return f"{type(error).__name__}: {text}"

@@ -3,7 +3,8 @@
 A ThreadPoolExecutor counts the threads that it has started and never looks at them
 again. In a fork they are gone, it starts no others, and `submit().result()` waits for
 ever. Covers subclasses, asyncio's default executors and asgiref's, which are
-ThreadPoolExecutors, and ProcessPoolExecutors.
+ThreadPoolExecutors, and ProcessPoolExecutors. A subclass may be anything: one that
+never called its base's __init__ has no threads, and one that raises stops no other.
 
 `rest` ends idle threads in the master, where what they hold (Django's connections are
 one a thread) is closed properly. `renew` forgets, in a worker, the threads that the
@@ -20,6 +21,8 @@ import threading
 import time
 from types import FrameType
 from typing import Any
+
+from cowpreload.errors import RAISED
 
 _REST_SECONDS = 1.0
 _LOOK_SECONDS = 0.005
@@ -75,17 +78,19 @@ def _end(executor: Any) -> None:
         threads = executor._threads
         executor._shutdown = True
         executor._work_queue.put(None)
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
-    executor._shutdown = False
+    try:
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+    finally:
+        executor._shutdown = False
     renew(executor)
 
 
 def used(executor: Any) -> bool:
     """Whether it has, or believes to have, threads; one that was shut down rests."""
     if issubclass(type(executor), _thread_pools()):
-        return bool(executor._threads) and not executor._shutdown
-    return executor._executor_manager_thread is not None
+        return bool(getattr(executor, "_threads", ())) and not executor._shutdown
+    return getattr(executor, "_executor_manager_thread", None) is not None
 
 
 def _of_greenlets(executor: Any) -> bool:
@@ -98,33 +103,60 @@ def rest(executors: list[Any]) -> None:
     """In the master: end the threads of those that have nothing to do.
 
     Waits a second for work that is still done; what works on then is a finding of the
-    audit.
+    audit. What the first odd one raises is raised when the others rest.
     """
     until = time.monotonic() + _REST_SECONDS
-    working = [each for each in executors if used(each) and not _of_greenlets(each)]
+    fault: BaseException | None = None
+    working = executors
     while working:
-        for executor in filter(_idle, working):
-            _end(executor)
-        working = [each for each in working if used(each)]
+        still = []
+        for executor in working:
+            try:
+                if _still_works(executor):
+                    still.append(executor)
+            except RAISED as error:
+                fault = fault or error
+        working = still
         if not working or time.monotonic() > until:
-            return
+            break
         time.sleep(_LOOK_SECONDS)
+    if fault is not None:
+        raise fault
+
+
+def _still_works(executor: Any) -> bool:
+    """End its threads if it has nothing to do; whether to look again."""
+    if not used(executor) or _of_greenlets(executor):
+        return False
+    if _idle(executor):
+        _end(executor)
+    return used(executor)
 
 
 def _empty_queue(old: Any) -> Any:
     """A queue as this one, empty, whose locks nobody holds."""
-    if isinstance(old, queue.Queue):
-        return type(old)(old.maxsize)
-    return type(old)()
+    try:
+        return type(old)(old.maxsize) if isinstance(old, queue.Queue) else type(old)()
+    except RAISED:  # its class wants to know more
+        return queue.SimpleQueue()
 
 
-def broken_by_fork(executor: Any) -> bool:
+def _broken_by_fork(executor: Any) -> bool:
     """Whether a worker cannot use what it inherited.
 
     The queues of a ProcessPoolExecutor are pipes, shared by all workers even if nobody
     has used them yet.
     """
-    return used(executor) or issubclass(type(executor), _process_pools())
+    return used(executor) or (
+        issubclass(type(executor), _process_pools())
+        and hasattr(executor, "_max_workers")
+    )
+
+
+def mend(executor: Any) -> None:
+    """In a worker: make it as new if the fork has broken it."""
+    if _broken_by_fork(executor):
+        renew(executor)
 
 
 def renew(executor: Any) -> None:

@@ -3,13 +3,14 @@
 Takes the walk that makes objects immortal (or none); gives a FreezeReport. Called
 once, in the master, after the audit and right before the first fork, and again only
 when the heap is loaded anew: a freeze at every fork leaks in a master that keeps
-forking (Airflow, PR 60505). `thaw` comes before the stages that look at the heap. In further interpreters of the process it is called in
+forking (Airflow, PR 60505). In further interpreters of the process it is called in
 each, so it must not import the native core; the C heap is the next stage's, at the
-end.
+end. `thaw` comes before the stages that look at the heap.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -19,6 +20,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from cowpreload import collector, holders
+from cowpreload.errors import RAISED
 from cowpreload.records import FreezeReport, WalkReport
 
 Kept = TypeVar("Kept")
@@ -96,7 +98,7 @@ def _walk(walk: Walk, held: holders.Held) -> WalkReport:
     given = held.items
     try:
         report = WalkReport(*walk(_kept.objects, held))
-    except holders.RAISED as error:
+    except RAISED as error:
         report = WalkReport(holders.shown(error))
     given.clear()  # whoever holds them is immortal now
     faults = [fault for fault in (report.fault, *held.faults.values()) if fault]
@@ -112,7 +114,8 @@ def leave_mortal(look: Callable[[], None] = _look_at_nothing) -> None:
     release()
     if _kept.thawed:
         gc.collect()  # what is garbage by now would stay for ever
-        look()
+        with contextlib.suppress(*RAISED):
+            look()
         gc.freeze()
 
 
@@ -138,7 +141,7 @@ def freeze(
     fault = ""
     try:
         look()
-    except holders.RAISED as error:
+    except RAISED as error:
         fault = holders.shown(error)
     walked = WalkReport()
     if walk and held:

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, TypeVar
 
+from cowpreload.errors import RAISED
+
 Source = TypeVar("Source", bound=Iterable[Any] | Callable[[], Iterable[Any]])
 Inside = Callable[[Any], Iterable[Any]]
 """Takes one object; gives what it holds."""
-
-RAISED: Final = (Exception, SystemExit)
-"""What code of an application raises that must not end a start."""
 
 AT_ONCE: Final = 1 << 16
 """Objects that are handed over in one list: many small lists would cost, and one of

@@ -16,6 +16,8 @@ import gc
 import sys
 from typing import Any
 
+from cowpreload.errors import RAISED
+
 _SETTLE_SECONDS = 1.0
 
 
@@ -44,20 +46,30 @@ def unbind() -> None:
     """In the master: unbind what waited in a loop that is closed.
 
     Its waiters lived in that loop, and nobody wakes them. Items of a queue, a set event
-    and a lock that is still locked stay as they are.
+    and a lock that is still locked stay as they are. What an odd one raises is raised
+    when the others are unbound.
     """
     mixins = sys.modules.get("asyncio.mixins")
     if mixins is None:
         return
     kind = mixins._LoopBoundMixin
+    fault: BaseException | None = None
     for each in gc.get_objects():
-        if not issubclass(type(each), kind):
-            continue
-        loop: Any = each._loop
-        if loop is None or not loop.is_closed():
-            continue
-        each._loop = None
-        for name in ("_waiters", "_getters", "_putters"):
-            waiters = getattr(each, name, None)
-            if waiters:
-                waiters.clear()
+        if issubclass(type(each), kind):
+            try:
+                _unbind(each)
+            except RAISED as error:
+                fault = fault or error
+    if fault is not None:
+        raise fault
+
+
+def _unbind(primitive: Any) -> None:
+    loop = primitive._loop
+    if loop is None or not loop.is_closed():
+        return
+    primitive._loop = None
+    for name in ("_waiters", "_getters", "_putters"):
+        waiters = getattr(primitive, name, None)
+        if waiters:
+            waiters.clear()

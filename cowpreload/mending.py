@@ -3,16 +3,20 @@
 `prepare` is called in the master, right before the freeze, in each interpreter; `mend`
 in each worker before any code of the application. It writes to what must change and to
 nothing else, takes no lock that was inherited, and does nothing in processes that a
-worker forks itself: what it finds there is the worker's.
+worker forks itself: what it finds there is the worker's. A step that raises is said,
+without any lock, and does not stop the others.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from cowpreload import executors
+from cowpreload.errors import RAISED, said
 
 
 class _Prepared:
@@ -39,11 +43,20 @@ def mend() -> None:
     if not _prepared.armed:
         return
     _prepared.armed = False
-    _bury_threads()
-    executors.forget_dead_threads()
+    _attempt("threads", _bury_threads)
+    _attempt("concurrent.futures", executors.forget_dead_threads)
     for executor in _prepared.executors:
-        if executors.broken_by_fork(executor):
-            executors.renew(executor)
+        kind = type(executor)
+        _attempt(f"{kind.__module__}.{kind.__qualname__}", executors.mend, executor)
+
+
+def _attempt(name: str, step: Callable[..., None], *arguments: Any) -> None:
+    try:
+        step(*arguments)
+    except RAISED as error:
+        line = f"cow: mending {name}: raised {said(error)}; left as it is\n"
+        with contextlib.suppress(OSError):
+            os.write(2, line.encode(errors="backslashreplace"))
 
 
 def _bury_threads() -> None:

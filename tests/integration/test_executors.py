@@ -150,6 +150,63 @@ def test_children_of_a_frozen_process_find_executors_whole(frozen: bool) -> None
     assert done.stdout == "1024\n0\n", done.stderr
 
 
+ODD = """
+import os, queue
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+import cowpreload
+from cowpreload.closing import close_all
+
+class Inline(ThreadPoolExecutor):  # as some run their work at once
+    def __init__(self): pass
+
+class InlineProcesses(ProcessPoolExecutor):
+    def __init__(self): pass
+
+class Secret(ThreadPoolExecutor):
+    @property
+    def _threads(self): raise RuntimeError("not for you")
+    @_threads.setter
+    def _threads(self, value): pass
+
+class Named(queue.SimpleQueue):
+    def __new__(cls, name): return super().__new__(cls)
+
+def used():
+    pool = ThreadPoolExecutor(1)
+    pool.submit(int).result()
+    return pool
+
+first = used()
+odd = [Inline(), InlineProcesses(), Secret(1)]
+named = ThreadPoolExecutor(1)
+named._work_queue = Named("bounded")
+named.submit(int).result()
+last = used()
+for fault in {close}():
+    print(fault.splitlines()[0], flush=True)
+cowpreload.freeze()
+pid = os.fork()
+if not pid:
+    for pool in (first, named, last):
+        print(pool.submit(pow, 2, 10).result(5), flush=True)
+    os._exit(0)
+print(os.waitpid(pid, 0)[1], flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("close", ["close_all", "list"])
+def test_an_odd_executor_does_not_hang_the_others(close: str) -> None:
+    """Neither where idle ones are ended nor in a worker; each fault is said."""
+    done = run("-W", "ignore", "-c", ODD.format(close=close))
+    *faults, first, second, third, status = done.stdout.splitlines()
+    assert (first, second, third, status) == ("1024", "1024", "1024", "0"), done.stderr
+    said = "raised RuntimeError: not for you"
+    assert [said in each for each in faults] == [True] * (close == "close_all")
+    (line,) = done.stderr.splitlines()
+    assert line == f"cow: mending __main__.Secret: {said}; left as it is"
+
+
 POSTFORK = """
 import uwsgi
 from executors import POOL, application, work

@@ -218,6 +218,22 @@ def test_tasks_left_waiting_leave_nothing_bound() -> None:
     assert in_worker_after_warm_up(left_waiting()) == "4"
 
 
+def test_an_odd_primitive_leaves_no_other_one_bound() -> None:
+    class Odd(asyncio.Lock):
+        @property
+        def _loop(self) -> None:  # type: ignore[override]
+            raise RuntimeError("not for you")
+
+    odd = [Odd()]
+    page = lock()
+    odd.append(Odd())
+    warm_up(app_of(page), Settings(warmup=("/",), warmup_repeat=2))
+    (fault,) = close_all()
+    del odd
+    assert "RuntimeError: not for you" in fault
+    assert asyncio.run(asyncio.wait_for(page(), 20)) == "3"
+
+
 def test_context_variables_of_a_warm_up_do_not_reach_workers() -> None:
     user = contextvars.ContextVar("user", default="nobody")
 
