@@ -7,7 +7,7 @@
  * memory there is no hole of that size left. Which memory that is shows in the address
  * alone; what is known of the allocators is checked before it is relied on.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1 /* the very text of pyconfig.h: another is a warning */
 #include "seal.h"
 
 #include <string.h>
