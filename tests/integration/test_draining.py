@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Servers, ready
+from conftest import Servers, ready, require_class
 from harness.processes import alive, wait_until
 from harness.server import Server
 from test_lifecycle import LOOPS, exit_notes
@@ -140,3 +140,23 @@ def test_a_websocket_is_told_to_connect_anew(servers: Servers, host: str) -> Non
             talk.recv(timeout=20)
     assert caught.value.rcvd.code == 1012
     wait_until(lambda: not alive(worker), 20, "the worker to be gone")
+
+
+@pytest.mark.parametrize("changed", ["remove_reader", "_keepalive_timeout"])
+def test_a_gunicorn_that_has_changed_does_not_keep_a_worker_from_leaving(
+    servers: Servers, changed: str
+) -> None:
+    require_class("asgi")
+    server = servers.gunicorn(
+        *("--config", "changed_asgi.py", "--worker-class", "cow_asgi"),
+        *("--keep-alive", "1", "--graceful-timeout", "2", "--timeout", "60"),
+        app="app:asgi",
+        environ={"CHANGED": changed},
+    )
+    (worker,) = ready(server).workers()
+    with socket.create_connection(("127.0.0.1", server.port)):
+        assert server.get("/")[0] == 200  # later than it, so it was accepted too
+        os.kill(worker, signal.SIGTERM)
+        wait_until(lambda: not alive(worker), 30, "the worker to be gone")
+    said = f"cow: drained in part (AttributeError('no {changed}"
+    assert (said in server.log) is (changed == "remove_reader")
