@@ -34,8 +34,11 @@ _BY_HOOK = ("opentelemetry", "ddtrace", "trio")
 _RESTARTING = ("openblas", "jemalloc")
 _RUNTIME = ("libc", "ld-", "libpthread", "libm", "libstdc++", "libgcc_s", "libdl")
 _STACK_BYTES = 1 << 16
-# A thread that runs shows no stack; so long is waited for it to sleep: 0.2 s.
-_LOOKS, _PAUSE = 20, 0.01
+# A thread that runs shows no stack. OpenBLAS's spin for 0.1 s of processor time before
+# they wait, which on a loaded machine took longer than 0.2 s: strict refused numpy. So
+# long all of them together are waited for, in seconds.
+_PATIENCE = 2.0
+_PAUSE = 0.01
 
 
 def _target(thread: threading.Thread) -> Any:
@@ -105,19 +108,16 @@ def _mappings() -> list[tuple[int, int, str, str]]:
     return found
 
 
-def _waits_in(tid: int, mappings: list[tuple[int, int, str, str]]) -> str:
-    """The path of the library that a sleeping thread waits in, by its stack.
+def _waits_in(tid: int, mappings: list[tuple[int, int, str, str]], until: float) -> str:
+    """The path of the library that a thread waits in, by its stack; "" if it runs on.
 
     Words of the stack that point into the code of a library are return addresses, or
     were; the innermost that is not of the C runtime belongs to who waits.
     """
-    for _ in range(_LOOKS):
-        fields = Path(f"/proc/self/task/{tid}/syscall").read_text().split()
-        if len(fields) >= 3:
-            break
-        time.sleep(_PAUSE)  # it runs: OpenBLAS's spin for a while before they wait
-    else:
-        return ""
+    while len(fields := Path(f"/proc/self/task/{tid}/syscall").read_text().split()) < 3:
+        if time.monotonic() > until:
+            return ""
+        time.sleep(_PAUSE)
     top = int(fields[-2], 16)
     end = next((end for start, end, _, _ in mappings if start <= top < end), top)
     code = [each for each in mappings if "x" in each[2] and each[3].startswith("/")]
@@ -148,13 +148,14 @@ def native_threads(at_fork: bool) -> Iterator[Finding]:
         return
     unknown = [tid for tid in tids if tid not in known]
     mappings = _mappings() if unknown else []
+    until = time.monotonic() + _PATIENCE
     for tid in unknown:
         try:
             name = Path(f"/proc/self/task/{tid}/comm").read_text().strip()
         except OSError:
             continue  # it ended meanwhile
         try:
-            path = _waits_in(tid, mappings)
+            path = _waits_in(tid, mappings, until)
         except (OSError, ValueError):
             path = ""  # a kernel that does not tell
         if _comes_back(name, path, at_fork):
