@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from cowpreload.errors import RAISED
 from cowpreload.records import Finding
 
 Descriptors = frozenset[tuple[int, int, int]]
@@ -89,7 +90,7 @@ def _fds_of(*kinds: type) -> set[int]:
     for each in [each for each in gc.get_objects() if issubclass(type(each), kinds)]:
         try:
             found.add(each.fileno())
-        except (OSError, ValueError):
+        except RAISED:
             continue  # it is closed
     return found
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from cowpreload.errors import RAISED
 from cowpreload.records import Finding
 
 _LOOP_ADVICE = "workers would share its selector; make it after the fork"
@@ -59,32 +60,35 @@ def _descriptors(loop: Any) -> set[int]:
     return found
 
 
-def event_loops() -> tuple[list[Finding], set[int]]:
-    """The findings, and the descriptors that belong to them."""
+def event_loops(fds: set[int]) -> Iterator[Finding]:
+    """Open loops, and what is bound to closed ones.
+
+    Args:
+        fds: the descriptors of the open ones are added.
+    """
     events = sys.modules.get("asyncio.events")
     if events is None:
-        return [], set()
-    every = _instances(events.AbstractEventLoop)
-    found, fds = [], set()
-    for loop in every:
+        return
+    for loop in _instances(events.AbstractEventLoop):
         if loop.is_closed():
-            found += _bound(loop)
+            yield from _bound(loop)
             continue
         own = _descriptors(loop)
         fds |= own
         numbers = ",".join(str(each) for each in sorted(own))
         where = f"type={_name(loop)} fds={numbers or 'unknown'}"
-        found.append(Finding("event-loop", where, _LOOP_ADVICE))
-    found += _locked()
-    return found, fds
+        yield Finding("event-loop", where, _LOOP_ADVICE)
+
+
+def _is_closed(client: Any) -> bool:
+    try:
+        return getattr(client, "closed", False) is True
+    except RAISED:  # one that never was connected may not know
+        return False
 
 
 def _bound(loop: Any) -> list[Finding]:
-    held = Counter(
-        _name(each)
-        for each in _holders(loop)
-        if getattr(each, "closed", False) is not True
-    )
+    held = Counter(_name(each) for each in _holders(loop) if not _is_closed(each))
     futures = sys.modules["asyncio.futures"]
     for each in _instances(futures.Future, futures._PyFuture):
         if each.get_loop() is loop and not each.done():
@@ -95,7 +99,8 @@ def _bound(loop: Any) -> list[Finding]:
     ]
 
 
-def _locked() -> list[Finding]:
+def left_locked() -> list[Finding]:
+    """asyncio's locks that are held: nobody lives who would release them."""
     locks = sys.modules.get("asyncio.locks")
     if locks is None:
         return []

@@ -7,6 +7,7 @@ at the fork, which uWSGI calls only when it is told to.
 
 from __future__ import annotations
 
+import functools
 import os
 import struct
 import sys
@@ -14,9 +15,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from cowpreload import origins
+from cowpreload.errors import RAISED
 from cowpreload.records import Finding
 
 _ADVICE = "threads do not survive a fork; start it after the fork"
@@ -34,6 +37,8 @@ _BY_HOOK = ("opentelemetry", "ddtrace", "trio")
 _RESTARTING = ("openblas", "jemalloc")
 _RUNTIME = ("libc", "ld-", "libpthread", "libm", "libstdc++", "libgcc_s", "libdl")
 _STACK_BYTES = 1 << 16
+# Partials of partials are one, but for those with attributes.
+_PARTIALS = 8
 # A thread that runs shows no stack. OpenBLAS's spin for 0.1 s of processor time before
 # they wait, which on a loaded machine took longer than 0.2 s: strict refused numpy. So
 # long all of them together are waited for, in seconds.
@@ -46,10 +51,18 @@ def _target(thread: threading.Thread) -> Any:
     return getattr(thread, "_target", None) or type(thread).run
 
 
+def _ask(target: Any, name: str) -> Any:
+    """An attribute of anyone's object: a proxy has none, all, or raises."""
+    try:
+        return getattr(target, name, None)
+    except RAISED:
+        return None
+
+
 def _package(thread: threading.Thread) -> str:
     """The package whose code the thread runs."""
-    module = getattr(_target(thread), "__module__", None) or ""
-    if module == "threading" or not isinstance(module, str):
+    module = _ask(_target(thread), "__module__")
+    if type(module) is not str or module == "threading":
         module = type(thread).__module__
     return str(module).partition(".")[0]
 
@@ -57,10 +70,12 @@ def _package(thread: threading.Thread) -> str:
 def _runs(thread: threading.Thread) -> str:
     """Where the code of the thread is: of what it was given, seen through partials."""
     target = _target(thread)
-    while hasattr(target, "func"):
-        target = target.func
-    code = getattr(target, "__code__", None)
-    return origins.place(code) if code is not None else type(target).__name__
+    for _ in range(_PARTIALS):
+        # By type, and bounded: a proxy, or a mock, has any attribute, for ever.
+        if issubclass(type(target), functools.partial):
+            target = target.func
+    code = _ask(target, "__code__")
+    return origins.place(code) if type(code) is CodeType else type(target).__name__
 
 
 def _inside(package: str, path: str) -> bool:

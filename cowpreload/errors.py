@@ -62,5 +62,5 @@ def said(error: BaseException) -> str:
     try:
         text = " ".join(str(error).split())
     except RAISED:
-        text = "(no text)"
-    return f"{type(error).__name__}: {text}"
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

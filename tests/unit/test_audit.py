@@ -153,6 +153,60 @@ def test_what_stays_bound_to_a_closed_loop_is_found() -> None:
     assert len(found) == 3
 
 
+ODD_CLIENT = """
+class Client:
+    def __init__(self):
+        self.loop = asyncio.new_event_loop()
+        self.loop.close()
+    @property
+    def closed(self):
+        raise RuntimeError("not connected")
+kept = Client()
+"""
+
+
+def test_a_client_that_cannot_say_whether_it_is_closed_ends_no_audit() -> None:
+    """It holds the closed loop all the same."""
+    assert findings(ODD_CLIENT) == ["loop-bound type=__main__.Client count=1"]
+
+
+ODD_LOOP = """
+class Loop(asyncio.AbstractEventLoop):  # is_closed() raises NotImplementedError
+    pass
+kept = [Loop(), os.pipe()]
+"""
+
+
+def test_what_the_audit_cannot_look_at_is_a_finding_and_hides_no_other() -> None:
+    failed, read, write = findings(ODD_LOOP)
+    assert failed == "unaudited part=event-loops error=NotImplementedError"
+    assert read.startswith("pipe end=read ")
+    assert write.startswith("pipe end=write ")
+
+
+PROXIED = """
+import functools
+class Proxy:  # as ServerProxy and Mock: each attribute is there
+    def __getattr__(self, name):
+        return Proxy()
+    def __call__(self):
+        time.sleep(600)
+class Unbound:  # as LocalProxy outside of a request: none is
+    def __getattr__(self, name):
+        raise RuntimeError("no request")
+    def __call__(self):
+        time.sleep(600)
+kept = [Proxy(), Unbound(), functools.partial(Proxy())]
+for each in kept:
+    threading.Thread(target=each, name="poll", daemon=True).start()
+"""
+
+
+def test_a_thread_that_runs_a_proxy_does_not_hang_the_audit() -> None:
+    runs = [line.split()[2] for line in findings(PROXIED)]
+    assert runs == ["runs=Proxy", "runs=Unbound", "runs=Proxy"]
+
+
 THREADS = """
 def poll():
     time.sleep(600)
