@@ -32,20 +32,23 @@ def _name(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def _holders(loop: Any) -> Iterator[Any]:
-    """The objects with an attribute that is this loop, asyncio's own left out."""
-    for referrer in gc.get_referrers(loop):
-        owners = [referrer]
-        if type(referrer) is dict:  # until 3.12, and where a class has no slots
-            owners = [
-                each
-                for each in gc.get_referrers(referrer)
-                if getattr(each, "__dict__", None) is referrer
-            ]
-        for each in owners:
-            module = type(each).__module__
-            if module.partition(".")[0] not in ("asyncio", "builtins", "_asyncio"):
-                yield each
+def _holders(loops: list[Any]) -> Iterator[Any]:
+    """The objects with an attribute that is one of these, asyncio's own left out.
+
+    All at once: to look for referrers is to go through the whole heap.
+    """
+    referrers = gc.get_referrers(*loops)
+    # Until 3.12, and where a class has no slots, an object's dict refers to them.
+    dicts = [each for each in referrers if type(each) is dict]
+    theirs = set(map(id, dicts))
+    owners = [each for each in referrers if type(each) is not dict]
+    for each in gc.get_referrers(*dicts) if dicts else []:
+        if id(getattr(each, "__dict__", None)) in theirs:
+            owners.append(each)
+    for each in owners:
+        module = type(each).__module__
+        if module.partition(".")[0] not in ("asyncio", "builtins", "_asyncio"):
+            yield each
 
 
 def _descriptors(loop: Any) -> set[int]:
@@ -69,15 +72,17 @@ def event_loops(fds: set[int]) -> Iterator[Finding]:
     events = sys.modules.get("asyncio.events")
     if events is None:
         return
+    closed = []
     for loop in _instances(events.AbstractEventLoop):
         if loop.is_closed():
-            yield from _bound(loop)
+            closed.append(loop)
             continue
         own = _descriptors(loop)
         fds |= own
         numbers = ",".join(str(each) for each in sorted(own))
         where = f"type={_name(loop)} fds={numbers or 'unknown'}"
         yield Finding("event-loop", where, _LOOP_ADVICE)
+    yield from _bound(closed)
 
 
 def _is_closed(client: Any) -> bool:
@@ -87,11 +92,15 @@ def _is_closed(client: Any) -> bool:
         return False
 
 
-def _bound(loop: Any) -> list[Finding]:
-    held = Counter(_name(each) for each in _holders(loop) if not _is_closed(each))
+def _bound(loops: list[Any]) -> list[Finding]:
+    """What is bound to these, which are closed: a finding for each type."""
+    if not loops:
+        return []
+    held = Counter(_name(each) for each in _holders(loops) if not _is_closed(each))
+    closed = set(map(id, loops))
     futures = sys.modules["asyncio.futures"]
     for each in _instances(futures.Future, futures._PyFuture):
-        if each.get_loop() is loop and not each.done():
+        if id(each.get_loop()) in closed and not each.done():
             held[_name(each)] += 1
     return [
         Finding("loop-bound", f"type={name} count={count}", _BOUND_ADVICE)
