@@ -80,8 +80,11 @@ def thaw() -> None:
     earlier freeze of ours took was looked at then, and stays (see `freeze`).
     """
     if collector.CAN_FREEZE and not _kept.frozen_by and gc.get_freeze_count():
+        # The collector of 3.12 and 3.13 moves immortal objects there by itself: only
+        # what it would leave tells of a freeze.
+        ours = _kept.objects
+        _kept.thawed |= not any(each is ours for each in gc.get_objects())
         gc.unfreeze()
-        _kept.thawed = True
 
 
 def _links() -> list[type]:
@@ -114,8 +117,9 @@ def leave_mortal(look: Callable[[], None] = _look_at_nothing) -> None:
     release()
     if _kept.thawed:
         gc.collect()  # what is garbage by now would stay for ever
-        with contextlib.suppress(*RAISED):
-            look()
+    with contextlib.suppress(*RAISED):
+        look()
+    if _kept.thawed:
         gc.freeze()
 
 
@@ -135,7 +139,7 @@ def freeze(
     collected = gc.collect() or 0  # PyPy gives None
     if not collector.CAN_FREEZE:
         # The collection was worth it: workers inherit what it has compacted.
-        release()
+        leave_mortal(look)
         return FreezeReport(0, collected, time.monotonic() - start)
     gc.unfreeze()
     fault = ""

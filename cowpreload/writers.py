@@ -88,7 +88,10 @@ def _found(objects: list[Any]) -> list[tuple[str, Any]]:
 
 
 def remember() -> None:
-    """In the master, right before the freeze: what is open now is listed no more."""
+    """In the master, right before the fork: what is open now is every worker's.
+
+    After a freeze, the collector does not even list it any more.
+    """
     _inherited.clear()
     for _kind_of_it, each in _found(gc.get_objects()):
         with contextlib.suppress(TypeError):  # dbm's know no weak references
@@ -263,12 +266,14 @@ def flush(*, waiting: bool) -> None:
             if _waits(stream) is waiting:
                 _quietly(stream, "flush")
     with contextlib.suppress(Exception):
+        inherited = _remembered()
+        masters = {id(each) for _kind_of_it, each in inherited}
         for kind, writer in _outermost_first(_found(gc.get_objects())):
             if _waits(writer) is not waiting:
                 continue
             if kind == FLUSH:
                 _quietly(writer, "flush")
-            else:
+            elif id(writer) not in masters:
                 _finish(writer)
     with contextlib.suppress(Exception):
         for _kind_of_it, writer in _outermost_first(_remembered()):

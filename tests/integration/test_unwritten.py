@@ -91,6 +91,23 @@ def test_what_a_worker_wrote_and_did_not_close_is_not_lost(
         ready(server)
 
 
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_a_worker_of_a_heap_that_is_not_frozen_removes_no_file_of_the_masters(
+    servers: Servers, host: str, tmp_path: Path
+) -> None:
+    environ = {"UNWRITTEN": str(tmp_path)}
+    options = {**QUICK, "cow-freeze": "off"}
+    server = servers.on(host, options, workers=1, environ=environ, app="unwritten")
+    pid = int(ready(server).get("/write")[1])
+    # 3.12 and 3.13 keep some hundred immortal ones there by themselves.
+    assert int(server.get("/frozen")[1]) < 5000
+    _recycle(server, pid)
+    gone(pid)
+    assert written(tmp_path / str(pid)) == ALL
+    assert not list(tmp_path.glob("young-*"))
+    assert list(tmp_path.glob("preloaded-*"))
+
+
 @pytest.mark.parametrize("host", ["gunicorn", "uwsgi"])
 def test_the_control_without_us_writes_as_much(
     servers: Servers, host: str, tmp_path: Path

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dbm.dumb
+import gc
 import gzip
 import os
 import shelve
@@ -129,6 +130,8 @@ def answer(path: str, query: str) -> str:
         return write(given.get("tag", ""))
     if path == "/stall":
         return stall(given["what"])
+    if path == "/frozen":
+        return str(gc.get_freeze_count())
     if path == "/full":
         return full()
     return "ok"
