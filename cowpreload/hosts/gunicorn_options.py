@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -117,12 +118,40 @@ def _check_config_property(cfg: Any) -> bool:
     """
     wanted = bool(cfg.settings["check_config"].get())
     if wanted:
-        try:
-            _ = cfg.worker_class
-        except RuntimeError as error:  # said as gunicorn says it at a start
-            print(f"\nError: {error}\n", file=sys.stderr)
-            sys.exit(1)
+        with _refusing():
+            worker_class = cfg.worker_class
+        if hasattr(worker_class, "cow_configure"):
+            _check_application(cfg, worker_class)
     return wanted
+
+
+@contextlib.contextmanager
+def _refusing() -> Iterator[None]:
+    """Say what is refused as gunicorn says it at a start."""
+    try:
+        yield
+    except RuntimeError as error:
+        print(f"\nError: {error}\n", file=sys.stderr)
+        sys.exit(1)
+
+
+def _check_application(cfg: Any, worker_class: type) -> None:
+    """Look at what the check loads: gunicorn drops it, and has no hook there."""
+    from gunicorn import util
+
+    from cowpreload.hosts.gunicorn_interface import interface_of, refuse_unfit
+
+    load = getattr(util, "import_app", None)
+    if load is None:
+        return
+
+    def import_app(name: str) -> Any:
+        app = load(name)
+        with _refusing():
+            refuse_unfit(app, interface_of(worker_class), cfg.worker_class_str)
+        return app
+
+    util.import_app = import_app  # in a process that ends with the check
 
 
 def _register(module: ModuleType) -> None:

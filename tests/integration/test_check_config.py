@@ -22,6 +22,19 @@ def test_what_the_start_refuses_is_refused_by_the_check_too(
     assert checked.log == started.log
 
 
+@pytest.mark.parametrize(
+    ("kind", "app"), [("cow", "app:asgi"), ("cow_asgi", "app:application")]
+)
+def test_an_application_that_the_class_cannot_serve_is_refused_by_the_check_too(
+    servers: Servers, kind: str, app: str
+) -> None:
+    started = servers.gunicorn("-k", kind, app=app)
+    checked = servers.gunicorn("-k", kind, "--check-config", app=app)
+    assert (started.wait_exit(), checked.wait_exit()) == (1, 1)
+    assert checked.log.startswith(f"\nError: worker_class={kind}: ")
+    assert checked.log.strip() in started.log
+
+
 @pytest.mark.parametrize("kind", ["cow", "sync"])
 def test_a_good_configuration_passes_the_check(servers: Servers, kind: str) -> None:
     """Without a warm up: a check must not request pages."""
