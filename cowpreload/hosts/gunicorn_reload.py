@@ -41,10 +41,15 @@ def _why_not(cfg: Any, runs: Any, find: Callable[[Any], Any]) -> str:
         if not _is_ours(runs) and not str(name).startswith("cow"):
             raise
         return str(error)
-    if _naming(cfg) == _running or not (_is_ours(wanted) or _is_ours(runs)):
+    changed = [
+        f"{name}={'unset' if value is None else value}"
+        for name, value in _naming(cfg).items()
+        if value != _running[name]
+    ]
+    if not changed or not (_is_ours(wanted) or _is_ours(runs)):
         return ""
     return (
-        f"worker_class={name}: this server runs {runs.__name__}, chosen before its "
+        f"{', '.join(changed)}: this server runs {runs.__name__}, chosen before its "
         "first fork; start it anew, or replace it by USR2 and TERM"
     )
 

@@ -32,7 +32,12 @@ def reload(server: Server, conf: str) -> None:
         ("sync", "worker_class = 'cow'", "this server runs SyncWorker"),
         ("sync", "worker_class = 'cow'\ncow_strikes = 0", "this server runs Sync"),
         ("sync", "worker_class = 'cow_tornado'", "worker_class=cow_tornado: "),
-        ("cow", "worker_class = 'sync'", "this server runs CowWorker"),
+        ("cow", "worker_class = 'sync'", "worker_class=sync: this server runs CowW"),
+        (
+            "cow",
+            "worker_class = 'cow'\ncow_worker = 'gthread'",
+            "cow_worker=gthread: this server runs CowWorker",
+        ),
         ("cow", "worker_class = 'cow_asgi'", "this server runs CowWorker"),
         ("cow", "worker_class = 'nowhere.Worker'", "class uri 'nowhere.Worker'"),
     ],
