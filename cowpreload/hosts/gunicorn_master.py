@@ -50,6 +50,21 @@ def _config_file_names(cfg: Any) -> list[str]:
     return list(vars(sys.modules[name])) if name in sys.modules else []
 
 
+def _set_too_late(cfg: Any) -> str:
+    """A line on our variables in raw_env: gunicorn sets them after `configure`."""
+    names = [
+        each.environment
+        for each in declared_on(GUNICORN)
+        if each.variable in cfg.settings and each.environment in cfg.env
+    ]
+    if not names:
+        return ""
+    return (
+        f"cow: raw_env: {', '.join(names)}: no effect, set after the settings are "
+        "read; use the option, the configuration file or the environment"
+    )
+
+
 class Master:
     """What the master of this server knows between the stages."""
 
@@ -153,6 +168,9 @@ class Master:
         note = unknown_variables()[1]
         if note:
             log.info(note)
+        too_late = _set_too_late(app.cfg)
+        if too_late:
+            log.warning(too_late)
         self._warmup = warm(app, self._settings, log, self._waiting)
         run_before()
         thaw()

@@ -62,6 +62,14 @@ def test_a_soft_limit_above_the_hard_one_is_refused(
     assert "max-private=300MiB: is above max-private-hard=200MiB; " in server.log
 
 
+def test_a_setting_in_raw_env_is_named_as_without_effect(servers: Servers) -> None:
+    """gunicorn sets those variables after our settings were read."""
+    given = ["--env", "COW_MAX_PRIVATE=200M", "--env", "COW_OF_MINE=1"]
+    server = servers.gunicorn("-k", "cow", *given).wait_serving()
+    assert "max-private=unset " in server.log
+    assert "cow: raw_env: COW_MAX_PRIVATE: no effect, " in server.log
+
+
 def test_unknown_names_in_gunicorn_conf_are_shown_their_nearest(
     servers: Servers, tmp_path: Path
 ) -> None:
