@@ -13,6 +13,7 @@ from cowpreload import _offsets
 from cowpreload.causes import How
 from cowpreload.cli import main, settings, who
 from cowpreload.errors import NotFoundError, WhyError
+from cowpreload.settings import DECLARED
 from cowpreload.why.examine import examine
 
 
@@ -129,3 +130,18 @@ def test_on_a_python_that_is_not_known_the_note_says_so(
     assert found.how is How.MAPS
     assert found.notes[1] == "page maps alone: objects are known on CPython"
     assert "another Python" not in " ".join(found.notes)
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_the_settings_fit_into_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["settings"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert not [line for line in lines if "|" in line]
+    at = lines.index("cow-strikes COUNT, default 3")
+    assert lines[at + 1].startswith("    readings in a row over a soft limit ")
+    for each in DECLARED:
+        assert [line for line in lines if line.startswith(f"{each.option} ")]
