@@ -12,7 +12,8 @@
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 #define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
 
-/* Read a whole small file into `buffer`; *length is what was read. */
+/* Read a whole small file into `buffer`; *length is what was read. Needs no free
+ * descriptor. */
 int cow_prim_slurp(const char *path, char *buffer, size_t size, size_t *length);
 /* Open, then hand out piece after piece: for files too long for a buffer. */
 int cow_prim_open(const char *path, int *fd);

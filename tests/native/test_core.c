@@ -3,6 +3,7 @@
  * sanitizers. What Python's tests cannot reach is here: the thread, the tickets of
  * several processes, texts cut at every byte.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -271,6 +272,29 @@ static void watched_without_a_reading_when_ready(void) {
     CHECK(asked == SIGTERM && cow_watch_stop() == COW_OK);
 }
 
+static void watched_with_all_descriptors_used(void) {
+    const struct cow_limits limits = {
+        .max_private_hard = 40 * MIB, .interval_ms = 20, .strikes = 1};
+    struct cow_host host = {.leave_signal = SIGTERM};
+    struct cow_reading reading;
+    int exceeds, least = dup(2);
+    struct rlimit used = {(rlim_t)least + 1, (rlim_t)least + 1};
+    cow_slot_boot(board, 3, getpid());
+    CHECK(setrlimit(RLIMIT_NOFILE, &used) == 0 && dup(2) < 0 && errno == EMFILE);
+    CHECK(cow_watch_start(board, 3, &limits, &host) == COW_OK);
+    CHECK(cow_watch_ready(0, &reading, &exceeds) == COW_OK);
+    CHECK(reading.private_bytes && !exceeds);
+    CHECK(waitpid(-1, NULL, __WALL) < 0 && errno == ECHILD);
+    grow_by(60 * MIB);
+    for (int i = 0; i < 200; i++) nap_ms(20);
+}
+
+TEST(a_hard_limit_acts_while_the_application_has_used_up_its_descriptors) {
+    CHECK(in_child(watched_with_all_descriptors_used) == SIGKILL);
+    CHECK(board->end[2].reason == COW_REASON_HARD);
+    memset(board->tickets, 0, sizeof board->tickets);
+}
+
 TEST(growth_counts_from_the_first_reading_where_that_at_ready_failed) {
     CHECK(in_child(watched_without_a_reading_when_ready) == 0);
     memset(board->tickets, 0, sizeof board->tickets);
@@ -472,6 +496,7 @@ int main(void) {
     RUN(processes_that_race_for_tickets_get_no_more_than_there_are);
     RUN(an_end_is_logged_once);
     RUN(a_worker_that_grows_is_asked_to_leave_by_a_signal_to_its_main_thread);
+    RUN(a_hard_limit_acts_while_the_application_has_used_up_its_descriptors);
     RUN(growth_counts_from_the_first_reading_where_that_at_ready_failed);
     RUN(copied_pages_are_noticed_although_the_resident_set_stays);
     RUN(the_hard_limit_kills);
