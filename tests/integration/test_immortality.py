@@ -129,6 +129,7 @@ def test_a_reload_to_normal_exits_does_not_finalize_an_immortal_heap(
 def test_a_server_starts_whatever_the_freeze_meets(servers: Servers, host: str) -> None:
     environ = {"HOSTILE": "all"}
     server = servers.on(host, app="hostile", environ=environ).wait_serving()
-    assert "cow: immortal in part (" in server.log
-    assert "SystemExit(3)" in server.log
+    if CAN:  # else there is no walk that would ask anybody
+        assert "cow: immortal in part (" in server.log
+        assert "SystemExit(3)" in server.log
     assert "Traceback" not in server.log

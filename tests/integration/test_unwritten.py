@@ -7,6 +7,7 @@ import gzip
 import os
 import shelve
 import signal
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -108,6 +109,9 @@ def test_a_worker_of_a_heap_that_is_not_frozen_removes_no_file_of_the_masters(
     assert list(tmp_path.glob("preloaded-*"))
 
 
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="its own end loses a zip with an open member"
+)
 @pytest.mark.parametrize("host", ["gunicorn", "uwsgi"])
 def test_the_control_without_us_writes_as_much(
     servers: Servers, host: str, tmp_path: Path
