@@ -8,7 +8,7 @@ host was given becomes Settings in settings_given.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cowpreload.kinds import (
     CHOICE,
@@ -23,7 +23,11 @@ from cowpreload.kinds import (
     Declared,
     Kind,
 )
-from cowpreload.records import Limits
+
+# Every gunicorn command imports this module, whatever its class; making the records
+# is half of what that costs it.
+if TYPE_CHECKING:
+    from cowpreload.records import Limits
 
 
 def _setting(
@@ -203,6 +207,8 @@ class Settings:
             workers: how many the host runs.
             graceful: seconds that the host gives a worker to leave in; 0: no end.
         """
+        from cowpreload.records import Limits
+
         return Limits(
             max_private=self.max_private or 0,
             max_private_hard=self.max_private_hard or 0,

@@ -110,6 +110,14 @@ def test_nothing_is_imported_until_gunicorn_is() -> None:
     assert run("-c", LOADED).stdout.strip() == "[]"
 
 
+def test_a_gunicorn_of_another_class_makes_none_of_our_records() -> None:
+    """Half of the hook's cost: 27 ms of processor time with them, 13 without."""
+    code = f"import gunicorn.config; {LOADED}"
+    loaded = run("-c", code).stdout
+    assert "cowpreload.settings" in loaded
+    assert "cowpreload.records" not in loaded
+
+
 def test_the_hook_can_be_switched_off() -> None:
     environ = {**os.environ, "COWPRELOAD_STARTUP": "0"}
     done = run(
