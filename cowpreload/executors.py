@@ -155,8 +155,30 @@ def _broken_by_fork(executor: Any) -> bool:
 
 def mend(executor: Any) -> None:
     """In a worker: make it as new if the fork has broken it."""
-    if _broken_by_fork(executor):
+    if not _broken_by_fork(executor):
+        return
+    if used(executor) or not hasattr(executor, "__dict__"):
         renew(executor)
+    else:
+        _renew_at_first_use(executor)
+
+
+def _renew_at_first_use(pool: Any) -> None:
+    """Make no queues for a ProcessPoolExecutor that this worker may never use.
+
+    Those of spawn and forkserver have five named semaphores, which a worker that is
+    killed leaves in /dev/shm. `map` and event loops submit, too.
+    """
+    lock = threading.Lock()
+
+    def submit(*arguments: Any, **named: Any) -> Any:
+        with lock:
+            if vars(pool).get("submit") is submit:
+                renew(pool)
+                del pool.submit
+        return pool.submit(*arguments, **named)
+
+    pool.submit = submit
 
 
 def renew(executor: Any) -> None:

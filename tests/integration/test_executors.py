@@ -225,3 +225,33 @@ def test_a_postfork_hook_of_uwsgi_finds_executors_whole(
     server = servers.uwsgi(ini, app="hooked").wait_serving()
     assert server.get("/pool") == (200, b"ok")
     assert "Traceback" not in server.log
+
+
+SEMAPHORES = """
+import multiprocessing, os, re
+from concurrent.futures import ProcessPoolExecutor
+import cowpreload
+
+def semaphores():
+    maps = open("/proc/self/maps").read()
+    return len(set(re.findall("/dev/shm/sem[.].*", maps)))
+
+pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+cowpreload.freeze()
+before = semaphores()
+if not os.fork():
+    print(before, semaphores(), flush=True)
+    with pool:
+        print(list(pool.map(abs, [-1, -2])), pool.submit(abs, -3).result(), flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_process_pool_that_no_worker_uses_costs_it_no_semaphores() -> None:
+    """Those of spawn have names, which a worker that is killed leaves in /dev/shm."""
+    counts, results = run("-c", SEMAPHORES, check=True).stdout.splitlines()
+    before, after = map(int, counts.split())
+    assert before
+    assert after == before
+    assert results == "[1, 2] 3"
