@@ -41,7 +41,7 @@ def unknown_faults(names: Sequence[str], *, ini: bool) -> list[str]:
 
 
 # Read where the package is built and tested; no settings.
-_ALSO_OURS = ("COW_SANITIZE", "COW_NEXT_ROOT")
+_ALSO_OURS = ("COW_SANITIZE", "COW_NEXT_ROOT", "COW_WERROR")
 _PREFIX = "COW_"
 
 

@@ -53,7 +53,7 @@ def test_a_reload_with_another_class_keeps_the_one_that_runs(
     (first,) = server.workers()
     config.write_text("worker_class = 'cow'\ncow_worker = 'no.such.Class'\n")
     server.signal(signal.SIGHUP)
-    server.wait_log("cow: reload keeps the worker class it had; worker_class=cow: ")
+    server.wait_log("cow: reload keeps the worker class it had; cow_worker=no.such")
     wait_until(lambda: not alive(first), 20, "the old worker to be gone")
     assert me(server.wait_serving())["worker"]["generation"] >= 1
 
