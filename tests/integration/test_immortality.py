@@ -87,7 +87,7 @@ def test_uwsgis_mule_runs_its_exit_handlers(
 @can
 def test_the_exit_status_of_gunicorns_master_is_kept(servers: Servers) -> None:
     """A worker that cannot boot halts the master with status 3."""
-    server = servers.on("sync", {"cow-max-private": "1M"}, workers=1)
+    server = servers.on("sync", {"cow-max-private": "300K"}, workers=1)
     assert server.wait_exit() == 3
     assert "immortal=0 " not in server.log
 

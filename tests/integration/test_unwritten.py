@@ -7,7 +7,6 @@ import gzip
 import os
 import shelve
 import signal
-import sys
 import time
 import zipfile
 from pathlib import Path
@@ -109,9 +108,6 @@ def test_a_worker_of_a_heap_that_is_not_frozen_removes_no_file_of_the_masters(
     assert list(tmp_path.glob("preloaded-*"))
 
 
-@pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="its own end loses a zip with an open member"
-)
 @pytest.mark.parametrize("host", ["gunicorn", "uwsgi"])
 def test_the_control_without_us_writes_as_much(
     servers: Servers, host: str, tmp_path: Path
@@ -127,7 +123,10 @@ def test_the_control_without_us_writes_as_much(
     server.signal(signal.SIGHUP)
     gone(pid)
     found = written(tmp_path / str(pid))
-    del found["over"]  # the collector ends the file below before what writes to it
+    # The collector may end a file before what writes to it; zip archives on 3.10 and
+    # now and then on 3.12, a GzipFile over a file always.
+    for lost in ("over", "zip", "member"):
+        del found[lost]
     assert found == dict.fromkeys(found, "line\n")
     (second,) = server.wait_serving().workers()
     server.signal(signal.SIGHUP)

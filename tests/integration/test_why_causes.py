@@ -101,8 +101,11 @@ def test_a_threads_stack_is_known() -> None:
 def test_examples_name_what_was_written() -> None:
     assert report("keep").row(Cause.REFCOUNT).examples[0].text == "str"
     assert "list" in report("append").row(Cause.STORAGE).examples[0].text
-    assert "(cold" in report("code").row(Cause.SPECIALIZATION).examples[0].text
-    assert "(warm" in report("counters").row(Cause.COUNTERS).examples[0].text
+    # Not the first one everywhere: what ran them is on as many pages as each.
+    cold = report("code").row(Cause.SPECIALIZATION).examples
+    assert any("(cold" in each.text for each in cold)
+    warm = report("counters").row(Cause.COUNTERS).examples
+    assert any("(warm" in each.text for each in warm)
     assert "c_char_Array" in report("buffer").row(Cause.LIBRARY).examples[0].text
     assert "bytes" in report("fill").row(Cause.ALLOCATOR).examples[0].text
 
