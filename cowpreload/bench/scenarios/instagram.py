@@ -70,9 +70,8 @@ PLANS = {
     "tiny": Plan(
         *(1, 8, 12, (("SHOP_CATALOGUE_MB", "5"), ("SHOP_NELSON", "0")), 20, 2),
         only=(
-            *("gunicorn no preload", "gunicorn plain", "gunicorn gc.disable()"),
-            *("gunicorn all", "uwsgi plain", "uwsgi set_threshold(0)"),
-            *("uwsgi threshold+_exit", "uwsgi all"),
+            *("gunicorn plain", "gunicorn gc.disable()", "gunicorn all"),
+            *("uwsgi plain", "uwsgi threshold+_exit", "uwsgi all"),
         ),
     ),
 }
