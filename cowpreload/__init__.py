@@ -2,9 +2,10 @@
 
 What an application may need: `before_fork(callable)` to close what must not cross the
 fork, `after_fork(callable)` to open it anew in each worker, `worker()` to learn which
-worker it runs in, `keep_mortal(object)` for what must be freed in a worker,
-`immortal_too(items)` and `held_by(class, function)` for what only C code holds; without
-a server of ours, `freeze()`. They are loaded when first used: the start-up file of the
+worker it runs in, `settle()` to hide from the collector what that worker has cached,
+`keep_mortal(object)` for what must be freed in a worker, `immortal_too(items)` and
+`held_by(class, function)` for what only C code holds; without a server of ours,
+`freeze()`. They are loaded when first used: the start-up file of the
 package may import this module in every interpreter, which must cost nothing.
 """
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cowpreload.freezing import keep_mortal
     from cowpreload.holders import held_by, immortal_too
     from cowpreload.hosts.alone import freeze
+    from cowpreload.settling import settle
     from cowpreload.watch import worker
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "held_by",
     "immortal_too",
     "keep_mortal",
+    "settle",
     "worker",
 ]
 
@@ -41,6 +44,7 @@ _HOMES = {
     "held_by": "cowpreload.holders",
     "immortal_too": "cowpreload.holders",
     "keep_mortal": "cowpreload.freezing",
+    "settle": "cowpreload.settling",
     "worker": "cowpreload.watch",
 }
 

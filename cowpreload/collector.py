@@ -7,10 +7,14 @@ thresholds nor a permanent generation.
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from functools import partial
 
 CAN_FREEZE = hasattr(gc, "freeze")
+# A free-threaded build marks every object of the heap at each freeze, inherited ones
+# too: in a worker that would copy all of them.
+CAN_SETTLE = CAN_FREEZE and "t" not in sys.abiflags
 WHY_NOT = "" if CAN_FREEZE else "the collector of this interpreter has no gc.freeze()"
 
 

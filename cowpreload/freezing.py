@@ -73,6 +73,11 @@ def release() -> None:
     _kept.frozen_by = os.getpid()
 
 
+def is_inherited() -> bool:
+    """Whether this process was forked from the one that froze, or was not to."""
+    return _kept.frozen_by not in (0, os.getpid())
+
+
 def thaw() -> None:
     """Let the stages see what the application froze itself, a habit of --preload users.
 

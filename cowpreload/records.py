@@ -199,6 +199,21 @@ class FreezeReport:
 
 
 @dataclass(frozen=True)
+class SettleReport:
+    """What a worker has settled.
+
+    Attributes:
+        objects: containers that the collector no longer looks at, of this call.
+        collected: unreachable objects that were freed before.
+        seconds: the whole call.
+    """
+
+    objects: int
+    collected: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class PreloadReport:
     """The sum of the stages before the fork, for one log line."""
 

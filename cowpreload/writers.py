@@ -45,6 +45,7 @@ _FINISHED_BY = {
 }
 
 _inherited: list[weakref.ref[Any]] = []
+_settled: list[weakref.ref[Any]] = []
 
 # Past a metaclass, which may raise when its class is asked for an attribute.
 _mro = type.__dict__["__mro__"].__get__
@@ -73,33 +74,49 @@ def _kind(kind: type) -> str | None:
 
 def _found(objects: list[Any]) -> list[tuple[str, Any]]:
     """The writers among `objects`, by type alone: a proxy would run other code."""
-    # By id: a metaclass may have made its classes unhashable. 150 ms for 400,000.
-    numbers = list(map(id, map(type, objects)))
-    kinds = {
-        number: kind
-        for number, one in dict(zip(numbers, map(type, objects), strict=True)).items()
-        if (kind := _kind(one)) is not None
-    }
-    return [
-        (kinds[number], each)
-        for number, each in zip(numbers, objects, strict=True)
-        if number in kinds
-    ]
+    # By id: a metaclass may have made its classes unhashable. In parts, because whoever
+    # settles a million objects keeps the holes of what is made here: 55 ms for 400,000.
+    found = []
+    for start in range(0, len(objects), 4096):
+        part = objects[start : start + 4096]
+        numbers = list(map(id, map(type, part)))
+        one_of = dict(zip(numbers, part, strict=True))
+        kinds = {number: _kind(type(one)) for number, one in one_of.items()}
+        if any(kinds.values()):
+            named = zip(map(kinds.get, numbers), part, strict=True)
+            found += [(kind, one) for kind, one in named if kind]
+    return found
+
+
+def _references(writers: list[Any]) -> list[weakref.ref[Any]]:
+    found = []
+    for each in writers:
+        with contextlib.suppress(TypeError):  # dbm's know no weak references
+            found.append(weakref.ref(each))
+    return found
+
+
+def _alive(references: list[weakref.ref[Any]]) -> list[Any]:
+    return [each for each in (one() for one in references) if each is not None]
 
 
 def remember() -> None:
-    """In the master, right before the fork: what is open now is every worker's.
+    """In the master, before the freeze hides it: what is open now is every worker's."""
+    _inherited[:] = _references([one for _, one in _found(gc.get_objects())])
 
-    After a freeze, the collector does not even list it any more.
+
+def keep() -> int:
+    """In a worker that settles: what is open now is its own to finish.
+
+    Gives how many objects the collector lists. A gdbm or ndbm database is forgotten.
     """
-    _inherited.clear()
-    for _kind_of_it, each in _found(gc.get_objects()):
-        with contextlib.suppress(TypeError):  # dbm's know no weak references
-            _inherited.append(weakref.ref(each))
+    young = gc.get_objects()
+    _settled[:] = _references(_alive(_settled) + [one for _, one in _found(young)])
+    return len(young)
 
 
 def _remembered() -> list[tuple[str, Any]]:
-    return _found([each for each in (one() for one in _inherited) if each is not None])
+    return _found(_alive(_inherited))
 
 
 def _below(writer: Any) -> list[Any]:
@@ -266,9 +283,9 @@ def flush(*, waiting: bool) -> None:
             if _waits(stream) is waiting:
                 _quietly(stream, "flush")
     with contextlib.suppress(Exception):
-        inherited = _remembered()
-        masters = {id(each) for _kind_of_it, each in inherited}
-        for kind, writer in _outermost_first(_found(gc.get_objects())):
+        masters = {id(each) for _kind_of_it, each in _remembered()}
+        found = _found(gc.get_objects() + _alive(_settled))
+        for kind, writer in _outermost_first(found):
             if _waits(writer) is not waiting:
                 continue
             if kind == FLUSH:

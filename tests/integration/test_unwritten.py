@@ -92,6 +92,42 @@ def test_what_a_worker_wrote_and_did_not_close_is_not_lost(
 
 
 @pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_what_was_open_when_a_worker_settled_is_not_lost(
+    servers: Servers, host: str, tmp_path: Path
+) -> None:
+    """The collector no longer lists it."""
+    environ = {"UNWRITTEN": str(tmp_path)}
+    server = servers.on(host, QUICK, workers=1, environ=environ, app="unwritten")
+    pid = int(ready(server).get("/write?settle=yes")[1])
+    assert server.get("/write?settle=yes&tag=more") == (200, str(pid).encode())
+    _recycle(server, pid)
+    gone(pid)
+    for tag in ("", "more"):
+        assert written(tmp_path / f"{pid}{tag}") == ALL
+    assert not list(tmp_path.glob("young-*"))
+    assert list(tmp_path.glob("preloaded-*"))
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_a_worker_that_settled_ends_as_the_host_does_if_it_is_to(
+    servers: Servers, host: str, tmp_path: Path
+) -> None:
+    """A whole finalization finds what was settled."""
+    environ = {"UNWRITTEN": str(tmp_path)}
+    options = {**QUICK, "cow-exit": "normal"}
+    server = servers.on(host, options, workers=1, environ=environ, app="unwritten")
+    pid = int(ready(server).get("/write?settle=yes")[1])
+    server.signal(signal.SIGHUP)
+    gone(pid)
+    found = written(tmp_path / str(pid))
+    # As in the control below.
+    for lost in ("over", "zip", "member"):
+        del found[lost]
+    assert found == dict.fromkeys(found, "line\n")
+    assert ready(server).get("/")[0] == 200
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
 def test_a_worker_of_a_heap_that_is_not_frozen_removes_no_file_of_the_masters(
     servers: Servers, host: str, tmp_path: Path
 ) -> None:
@@ -159,7 +195,7 @@ def test_each_interpreter_of_uwsgi_writes_its_own(
     environ = {"UNWRITTEN": str(tmp_path)}
     server = servers.uwsgi(ini, app=None, environ=environ).wait_serving("/one/")
     pid = int(server.get("/one/write?tag=one")[1])
-    assert int(server.get("/two/write?tag=two")[1]) == pid
+    assert int(server.get("/two/write?tag=two&settle=yes")[1]) == pid
     server.signal(signal.SIGTERM)
     server.wait_exit()
     for tag in ("one", "two"):

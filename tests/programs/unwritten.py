@@ -1,7 +1,8 @@
 """Writes to every kind of buffer and closes none: what is in the files afterwards?
 
 Environment: UNWRITTEN, a directory. `/write` opens files in the worker and answers with
-its pid; `/stall` waits for no reader; `/full` writes to a full disk and closed files.
+its pid, `?settle` settles it then; `/stall` waits for no reader; `/full` writes to a
+full disk and closed files.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import time
 import zipfile
 from pathlib import Path
 from urllib.parse import parse_qs
+
+import cowpreload
 
 DIRECTORY = Path(os.environ["UNWRITTEN"])
 KEPT: list[object] = []
@@ -127,7 +130,10 @@ def full() -> str:
 def answer(path: str, query: str) -> str:
     given = {key: values[0] for key, values in parse_qs(query).items()}
     if path.endswith("/write"):
-        return write(given.get("tag", ""))
+        pid = write(given.get("tag", ""))
+        if "settle" in given:
+            assert cowpreload.settle()
+        return pid
     if path == "/stall":
         return stall(given["what"])
     if path == "/frozen":

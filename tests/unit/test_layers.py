@@ -41,6 +41,7 @@ STAGES = {
     "holders",
     "immortal",
     "sealing",
+    "settling",
     "watch",
     "board",
     "leave",
@@ -57,6 +58,7 @@ PARTS = {
     "mending": {"executors"},
     "audit": {"audit_descriptors", "audit_loops", "audit_threads"},
     "leave": {"writers"},
+    "settling": {"freezing", "writers"},
 }
 COMPOSE = {"hosts", "cli", "bench"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
