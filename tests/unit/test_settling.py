@@ -28,7 +28,7 @@ def test_a_settled_cache_is_not_traced_and_no_inherited_page_is_copied() -> None
     assert found["after"] < 100
     # The inherited heap is 25 MiB; a worker copies what the call itself runs on.
     assert found["copied"] < 1 << 20
-    assert found["took"] < 1 << 20
+    assert found["took"] < 3 << 20  # a list of all young objects, for a moment
 
 
 @cpython
