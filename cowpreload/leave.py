@@ -14,6 +14,7 @@ import sys
 import threading
 
 from cowpreload import writers
+from cowpreload.threads import join_others
 
 
 def exit_code(exception: BaseException | None) -> int:
@@ -42,10 +43,7 @@ def _join_threads() -> None:
         return
     for callback in reversed(getattr(threading, "_threading_atexits", ())):
         callback()
-    ours = (threading.main_thread(), threading.current_thread())
-    for thread in threading.enumerate():
-        if not thread.daemon and thread not in ours:
-            thread.join()
+    join_others()
 
 
 def run_exit_handlers() -> None:

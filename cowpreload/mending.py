@@ -17,6 +17,7 @@ from typing import Any
 
 from cowpreload import executors
 from cowpreload.errors import RAISED, said
+from cowpreload.threads import join_others
 
 
 class _Prepared:
@@ -74,16 +75,8 @@ def _bury_threads() -> None:
         if handle is not None and not handle.is_done():
             handle._set_done()
             # Python's own looks for ever at a list that a thread leaves by itself.
-            threading._thread_shutdown = _join_living  # type: ignore[attr-defined]
+            threading._thread_shutdown = join_others  # type: ignore[attr-defined]
     threading._after_fork()  # type: ignore[attr-defined]
-
-
-def _join_living() -> None:
-    """Wait for the non-daemon threads that this process has started."""
-    main = (threading.main_thread(), threading.current_thread())
-    for thread in threading.enumerate():
-        if not thread.daemon and thread not in main:
-            thread.join()
 
 
 # gunicorn and multiprocessing fork by os.fork(). Early enough: callbacks run in the

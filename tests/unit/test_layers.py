@@ -22,6 +22,7 @@ BASE = {
     "_core",
     "_offsets",
     "pids",
+    "threads",
     "native",
 }
 WHY = {"why"}
