@@ -16,7 +16,7 @@ PROGRAMS = Path(__file__).parent.parent / "deep"
 sys.path.insert(0, str(TOOLS))
 
 from deep.compare import FINE, Explained, differences, judge  # noqa: E402
-from deep.runs import read  # noqa: E402
+from deep.runs import Run, read  # noqa: E402
 
 OUTCOMES = st.dictionaries(
     st.sampled_from("abcdef"), st.sampled_from(["ok", "skip", "fail", "error"])
@@ -117,3 +117,21 @@ def test_a_crash_is_blamed_on_the_test_that_ran(tmp_path: Path) -> None:
     }
     assert f"ended with -{signal.SIGKILL:d}" in run.trouble
     assert not run.immortal  # the plain regime leaves counts alone
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="PyPy has no seal")
+def test_a_regime_that_is_not_what_it_says_is_told(tmp_path: Path) -> None:
+    """A suite that passes over a heap that is not immortal, or not sealed, says little.
+
+    Whether this one is depends on the interpreter; that it is told does not.
+    """
+    records = tmp_path / "records"
+    program = CRASHING.format(programs=str(PROGRAMS)).replace("plain", "frozen")
+    subprocess.run([sys.executable, "-c", program, records], check=True)
+    run = read(records)
+    assert [each for each in run.lacks() if "immortal" not in each] == []
+    assert (run.lacks() == []) == run.immortal
+    heap = "Python: not its own"
+    unsealed = Run(immortal=True, report={"sealed": {"holes": 9, "unsealed": [heap]}})
+    assert unsealed.lacks() == [f"not sealed: {heap}"]
+    assert Run(immortal=True).lacks() == ["no hole was filled before the fork"]

@@ -143,8 +143,8 @@ def collect(result: Result, job: Job, plain: Run, frozen: Run) -> None:
         result.plain_troubles.append(f"{job.name}: {plain.trouble}")
     if frozen.trouble and frozen.trouble.split(",")[0] != plain.trouble.split(",")[0]:
         result.troubles.append(f"{job.name}: {frozen.trouble}")
-    elif not frozen.trouble and not frozen.immortal:
-        result.troubles.append(f"{job.name}: the inherited heap is not immortal")
+    elif not frozen.trouble:
+        result.troubles += [f"{job.name}: {lack}" for lack in frozen.lacks()]
 
 
 if __name__ == "__main__":

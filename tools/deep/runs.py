@@ -31,6 +31,15 @@ class Run:
     report: dict[str, Any] = field(default_factory=dict)
     trouble: str = ""  # why it did not come to its end, if it did not
 
+    def lacks(self) -> list[str]:
+        """What the frozen regime is to have, and this run had not."""
+        found = [] if self.immortal else ["the inherited heap is not immortal"]
+        sealed = self.report.get("sealed", {})
+        found += [f"not sealed: {each}" for each in sealed.get("unsealed", ())]
+        if not sealed.get("holes"):
+            found.append("no hole was filled before the fork")
+        return found
+
 
 def run(python: str, version: str, job: Job, regime: str, attempt: int = 0) -> Run:
     """Run a job in one regime; a job that hangs is shown its stacks and ended."""
