@@ -1,4 +1,4 @@
-"""What the programs of measure/ gave, as tables of docs/immortality.md. Pure."""
+"""What the programs of measure/ gave, as tables of the docs. Pure."""
 
 from __future__ import annotations
 
@@ -58,3 +58,45 @@ def shares(measured: list[dict[str, Any]]) -> str:
         heap = f"{found[0]['heap_mb']:.0f}"
         lines.append(f"| {each['python']} | {heap} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+MODES = {
+    "preload": "--preload",
+    "unsealed": "cow, `cow-seal = off`",
+    "cow": "cow",
+}
+
+
+def applications(measured: list[dict[str, Any]]) -> str:
+    """Real applications, three rows each: memory in MB, what a request costs.
+
+    Args:
+        measured: what `measure/applications.py` gave for each interpreter.
+    """
+    lines = []
+    for each in measured:
+        lines += [
+            f"CPython {each['python']}, {each['workers']} workers; MB after "
+            f"{each['requests']} requests: private a worker and total PSS; processor "
+            "time of a request relative to `--preload`, median and quartiles of "
+            "blocks that all three served in turn:",
+            "",
+            "| | | private | total PSS | CPU a request |",
+            "| --- | --- | ---: | ---: | ---: |",
+        ]
+        for found in each["applications"].values():
+            shown = found["installed"].replace("==", " ")
+            for mode, words in MODES.items():
+                cells = _application(found["modes"][mode])
+                lines.append(f"| {shown} | {words} | {cells} |")
+                shown = ""
+        lines.append("")
+    return "\n".join(lines[:-1])
+
+
+def _application(figures: dict[str, Any]) -> str:
+    private = sum(figures["private_mb"]) / len(figures["private_mb"])
+    ratio = figures["ratio"]
+    low, high = ratio["quartiles"]
+    cost = f"{ratio['median']:.2f} ({low:.2f} to {high:.2f})"
+    return f"{private:.1f} | {figures['pss_mb']:.0f} | {cost}"

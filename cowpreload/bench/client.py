@@ -9,7 +9,7 @@ from __future__ import annotations
 import http.client
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 # Given a path and the answer, is it right?
@@ -47,6 +47,7 @@ class Load:
         seconds: at most this long.
         concurrency: clients at a time.
         keepalive: reuse a connection until the server announces its end.
+        headers: of each request, a Cookie for example.
     """
 
     def __init__(
@@ -58,12 +59,15 @@ class Load:
         seconds: float = 300.0,
         concurrency: int = 4,
         keepalive: bool = False,
+        headers: Mapping[str, str] | None = None,
         check: Check = answers_200,
     ) -> None:
         self._port, self._paths, self._check = port, paths, check
         self._left = requests
         self._deadline = time.monotonic() + seconds
         self._keepalive = keepalive
+        end = {} if keepalive else {"Connection": "close"}
+        self._headers = {**end, **(headers or {})}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._start = time.monotonic()
@@ -117,8 +121,7 @@ class Load:
         """Make one request; the connection if it can be used again."""
         keep = self._keepalive
         try:
-            headers = {} if keep else {"Connection": "close"}
-            connection.request("GET", path, headers=headers)
+            connection.request("GET", path, headers=self._headers)
             response = connection.getresponse()
             body = response.read()
             right = self._check(path, response.status, body)
