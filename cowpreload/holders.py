@@ -162,12 +162,22 @@ _KNOWN: Final = {"numpy": _arrays, "datetime": _zones}
 """By the module that has to be loaded; it may be a stub of somebody's tests."""
 
 
+def _lengths() -> bytes:
+    """3.14 alone has instructions that must be told of immortality: native/loads.c."""
+    if sys.version_info[:2] != (3, 14):
+        return b""
+    from cowpreload.opcodes import lengths  # needs dis, which dataclasses has loaded
+
+    return lengths()
+
+
 class Held:
     """What the walk asks: called with objects, gives what they hold, in lists.
 
     Attributes:
         asked: the classes about whose objects it has to be asked.
         mortal: classes whose objects stay mortal.
+        lengths: of instructions, where the walk has to find its way through code.
         items: what the sources gave; handed over at the first call.
         faults: what went wrong in the application's functions, one text each.
     """
@@ -176,6 +186,7 @@ class Held:
         self._inside: dict[type, Inside] = {}
         self._of_type: dict[type, list[Inside]] = {}
         self.mortal = tuple(mortal)
+        self.lengths = _lengths()
         self.items: list[Any] = []
         self.faults: dict[str, str] = {}
         for module, known in _KNOWN.items():

@@ -32,6 +32,7 @@ SOURCES = (
     "words.c",
     "pointers.c",
     "edges.c",
+    "loads.c",
     "immortal.c",
     "seal.c",
     "api.c",
@@ -48,6 +49,7 @@ HEADERS = (
     "seal.h",
     "pointers.h",
     "edges.h",
+    "loads.h",
     "compat.h",
     "offsets.h",
 )

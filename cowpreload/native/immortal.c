@@ -6,7 +6,8 @@
  * collector lists it; what it holds is made immortal on the way, and containers that
  * are not listed (code, untracked tuples and dicts, static types) are entered through
  * an explicit stack. What only a program can look into (numpy's arrays) is put aside
- * until the collector's lists have been walked, and then asked for.
+ * until the collector's lists have been walked, and then asked for. Last comes the
+ * code, whose constants are immortal by then.
  */
 #include "immortal.h"
 
@@ -18,6 +19,7 @@ const char *cow_immortal_why_not(void) { return COW_IMMORTAL_WHY_NOT; }
 #ifdef COW_CAN_IMMORTALIZE
 
 #include "edges.h"
+#include "loads.h"
 #include "pointers.h"
 
 /* Objects lie all over the heap, and waiting for the first bytes of each is most of
@@ -35,7 +37,9 @@ struct walk {
     PyObject *held;          /* the caller, who is asked; NULL if nobody is */
     PyObject *given;         /* its list of what is immortal too: handed over later */
     struct cow_stack to_ask; /* what these objects hold */
-    int asking;              /* the collector's lists are done: what is new is met */
+    const uint8_t *lengths;  /* of instructions; NULL where code needs no more */
+    struct cow_stack codes;
+    int asking; /* the collector's lists are done: what is new is met */
     int fill;
     int code;
 };
@@ -156,6 +160,8 @@ static void enter(struct walk *walk, PyObject *object, int edges) {
     if (edges) cow_visit_edges(object, edges, meet_one, walk);
     if (edges & COW_EDGE_ASK && cow_stack_push(&walk->to_ask, object))
         walk->code = COW_EMEMORY;
+    if (edges & COW_EDGE_CODE && walk->lengths && cow_stack_push(&walk->codes, object))
+        walk->code = COW_EMEMORY;
     if (PyType_Check(object) &&
         !PyType_HasFeature((PyTypeObject *)object, Py_TPFLAGS_HEAPTYPE)) {
         cow_visit_static_type((PyTypeObject *)object, meet_one, walk);
@@ -233,11 +239,19 @@ static PyObject *told(PyObject *held, const char *name, PyTypeObject *type) {
     return found;
 }
 
+static void settle_code(struct walk *walk) {
+    PyObject *code;
+    while ((code = cow_stack_pop(&walk->codes))) cow_settle_loads(code, walk->lengths);
+}
+
 int cow_immortal_walk(void *keep, void *held, int fill, struct cow_walk *out) {
     struct walk walk = {.out = out, .held = held, .fill = fill, .code = COW_OK};
     *out = (struct cow_walk){0};
     PyObject *asked = told(held, "asked", &PyTuple_Type);
     PyObject *mortal = told(held, "mortal", &PyTuple_Type);
+    PyObject *lengths = told(held, "lengths", &PyBytes_Type);
+    if (lengths && PyBytes_GET_SIZE(lengths) == 256)
+        walk.lengths = (const uint8_t *)PyBytes_AS_STRING(lengths);
     walk.given = told(held, "items", &PyList_Type);
     int collects = PyGC_Disable(); /* a collection would move what we walk over */
     cow_types_init(&walk.types, asked, mortal);
@@ -247,13 +261,16 @@ int cow_immortal_walk(void *keep, void *held, int fill, struct cow_walk *out) {
     if (walk.code == COW_OK) PyUnstable_GC_VisitObjects(visit, &walk);
     settle(&walk);
     if (held && walk.code == COW_OK) ask_for_all(&walk);
+    settle_code(&walk);
     out->kept = walk.kept.size;
     if (collects) PyGC_Enable();
     Py_XDECREF(asked);
     Py_XDECREF(mortal);
+    Py_XDECREF(lengths);
     Py_XDECREF(walk.given);
     cow_stack_free(&walk.pending);
     cow_stack_free(&walk.to_ask);
+    cow_stack_free(&walk.codes);
     cow_set_free(&walk.entered);
     cow_set_free(&walk.kept);
     return walk.code;

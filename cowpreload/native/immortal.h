@@ -37,7 +37,8 @@ const char *cow_immortal_why_not(void);
  * classes in its tuple `mortal` stay mortal; after the collector's lists were walked it
  * is called with the instances that were met of those in its tuple `asked`, and gives
  * an iterator of lists of what they hold, its list `items` first; then again, while
- * that brings new ones. Programs run there: only then objects are made and freed.
+ * that brings new ones. Programs run there: only then objects are made and freed. Its
+ * bytes `lengths` are those of loads.h, or empty.
  * `fill` is a sum of enum cow_fill. */
 int cow_immortal_walk(void *keep, void *held, int fill, struct cow_walk *out);
 

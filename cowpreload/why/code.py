@@ -8,29 +8,13 @@ to the next try at each run, for ever.
 
 from __future__ import annotations
 
-import dis
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-_TABLES = vars(dis)  # private names, the same from 3.11 on
-_OPCODES: Mapping[str, int] = _TABLES.get("_all_opmap", {})
-_BASES: Mapping[str, str] = _TABLES.get("deoptmap", {})
+from cowpreload.opcodes import BASES, OPCODES, cache_sizes
+
 # Counters: a value above as many bits as say how far apart the tries are.
 _APART = 7 if sys.version_info >= (3, 15) else 15
-
-
-def _cache_sizes() -> list[int]:
-    """How many units of two bytes follow each opcode."""
-    entries = _TABLES.get("_inline_cache_entries", {})
-    sizes = [0] * 256
-    for name, opcode in _OPCODES.items():
-        base = _BASES.get(name, name).removeprefix("INSTRUMENTED_")
-        if opcode < 256 and base in _OPCODES:
-            key = base if hasattr(entries, "get") else _OPCODES[base]
-            sizes[opcode] = (
-                entries.get(key, 0) if hasattr(entries, "get") else entries[key]
-            )
-    return sizes
 
 
 def _never_run(items, other):  # type: ignore[no-untyped-def]  # pragma: no cover
@@ -57,13 +41,11 @@ def _starts(code: bytes) -> list[int]:
     return found
 
 
-_SIZES = _cache_sizes()
-_SPECIAL = frozenset(
-    _OPCODES[name] for name in _BASES if not name.endswith("_ADAPTIVE")
-)
+_SIZES = cache_sizes()
+_SPECIAL = frozenset(OPCODES[name] for name in BASES if not name.endswith("_ADAPTIVE"))
 _FIRST = _first_counters()
-_USUAL = _FIRST.get(_OPCODES.get("LOAD_ATTR", 0), 0)
-_JUMP = _OPCODES.get("JUMP_BACKWARD", 0)
+_USUAL = _FIRST.get(OPCODES.get("LOAD_ATTR", 0), 0)
+_JUMP = OPCODES.get("JUMP_BACKWARD", 0)
 
 
 def was_cold(before: bytes, changed: Collection[int]) -> bool:

@@ -90,6 +90,19 @@ def test_what_the_collector_does_not_list_is_immortal_too() -> None:
     assert [line for line in lines if not line.endswith(" immortal")] == []
 
 
+@can
+def test_a_constant_that_was_loaded_before_the_freeze_is_not_counted() -> None:
+    """3.14 went on counting it: code decides when it first runs."""
+    mortal = "counted" if sys.version_info < (3, 15) else "not counted"
+    assert program("constants.py") == [
+        f"mortal: {mortal}",
+        "text: not counted",
+        "behind an extended argument: not counted",
+        f"kept mortal: {mortal}",
+        "instructions: the same",
+    ]
+
+
 @pytest.mark.parametrize("mode", ["auto", "off"])
 def test_what_is_kept_mortal_is_freed_in_a_worker(mode: str) -> None:
     """And what a worker made; what was preloaded only where it is not immortal."""

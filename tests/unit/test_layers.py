@@ -19,6 +19,7 @@ BASE = {
     "interface",
     "collector",
     "origins",
+    "opcodes",
     "_core",
     "_offsets",
     "pids",
