@@ -160,6 +160,10 @@ class SealReport:
     returned: int = 0
     unsealed: tuple[str, ...] = ()
 
+    def left_lines(self) -> list[str]:
+        """A log line, without a newline, for each heap that was left as it is."""
+        return [f"cow: seal: left as it is: {each}" for each in self.unsealed]
+
 
 @dataclass(frozen=True)
 class FreezeReport:

@@ -27,6 +27,7 @@ from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_signals import Waiting, running_arbiter
 from cowpreload.hosts.gunicorn_stages import (
+    import_control_server,
     make_board,
     run_audit,
     run_freeze,
@@ -211,6 +212,7 @@ class Master:
         self.board = make_board(log)
         self._first_workers = cfg.workers
         self._end_recording()
+        import_control_server(cfg)
         thaw()  # when_ready may have frozen, too
         findings = run_audit(self._before, settings, log)
         mending.prepare()  # os.fork() mends

@@ -6,6 +6,8 @@ and the server serves on; only a strict audit ends the start.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from typing import Any
 
 from gunicorn.errors import HaltServer
@@ -59,6 +61,16 @@ def run_audit(before: Descriptors, settings: Settings, log: Any) -> int:
     return len(findings)
 
 
+def import_control_server(cfg: Any) -> None:
+    """Load what gunicorn's master would load after it has forked its first workers.
+
+    What the master writes then, those workers cannot share: it was 0.7 MiB of them.
+    """
+    if not getattr(cfg, "control_socket_disable", True):
+        with contextlib.suppress(Exception):  # the master itself says what is wrong
+            importlib.import_module("gunicorn.ctl.server")
+
+
 def run_freeze(settings: Settings, log: Any) -> FreezeReport:
     """Freeze, immortal or not, as the settings say."""
     walk, why_not = plan(settings)
@@ -80,6 +92,6 @@ def run_seal(settings: Settings, log: Any) -> SealReport:
     if settings.freeze == "off":
         return SealReport()
     report = seal(settings.seal == "on")
-    for unsealed in report.unsealed:
-        log.info("cow: seal: left as it is: %s", unsealed)
+    for line in report.left_lines():
+        log.info("%s", line)
     return report

@@ -140,8 +140,8 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
     settings, filled = _state.settings, SealReport()
     if settings.freeze == "on":
         filled = seal(settings.seal == "on")
-    for unsealed in filled.unsealed:
-        say(f"cow: seal: left as it is: {unsealed}")
+    for line in filled.left_lines():
+        say(line)
     report = PreloadReport(
         objects=objects,
         immortal=immortal,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 
@@ -41,6 +42,17 @@ def test_new_objects_fill_holes_and_copy_what_is_around_them(
 
 
 def test_another_allocator_is_left_as_it_is_and_named(servers: Servers) -> None:
-    environ = {"PYTHONMALLOC": "malloc"}
+    environ = {"PYTHONMALLOC": "debug"}
     server = servers.on("sync", workers=1, app="holed", environ=environ).wait_serving()
     server.wait_log("cow: seal: left as it is: Python's objects: kept by another")
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("gunicorn.ctl") is None, reason="gunicorn has none"
+)
+def test_the_first_workers_share_what_the_masters_control_server_needs(
+    servers: Servers,
+) -> None:
+    """gunicorn loads it right after it has forked them."""
+    server = servers.on("sync", workers=1, app="holed").wait_serving()
+    assert b"\ngunicorn.ctl.server\n" in server.get("/loaded")[1]

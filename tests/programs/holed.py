@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import cowpreload
 
 
@@ -16,9 +18,13 @@ YOUNG: list[tuple[Item, bytes]] = []
 
 
 def application(environ, start_response):  # type: ignore[no-untyped-def]
-    """Keep 4 MB of new objects; answer with the worker's private memory."""
+    """Keep 4 MB of new objects; answer with the worker's private memory, or with the
+    names of the modules that it has."""
     if environ["PATH_INFO"] == "/grow":
         YOUNG.extend((Item(i), bytes(600 + i % 7 * 100)) for i in range(3500))
+    if environ["PATH_INFO"] == "/loaded":
+        start_response("200 OK", [])
+        return [name.encode() + b"\n" for name in sorted(sys.modules)]
     worker = cowpreload.worker()
     start_response("200 OK", [])
     return [str(worker.private if worker else 0).encode()]

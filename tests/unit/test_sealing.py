@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,10 +34,53 @@ def test_young_objects_land_between_inherited_ones() -> None:
     assert sealed["master_grew"] - plain["master_grew"] < 1 << 20
 
 
+def test_objects_of_malloc_are_filled_with_the_c_heap() -> None:
+    plain = fragmented("off", PYTHONMALLOC="malloc")
+    sealed = fragmented("on", PYTHONMALLOC="malloc")
+    assert sealed["sealed"]["unsealed"] == []
+    assert plain["private"] > 2 * plain["young"]
+    assert sealed["private"] < 1.4 * sealed["young"]
+
+
+@pytest.mark.parametrize("library", ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"])
+@pytest.mark.parametrize("python", ["pymalloc", "malloc"])
+def test_a_c_heap_that_is_not_glibcs_is_left_alone(library: str, python: str) -> None:
+    path = Path("/usr/lib/x86_64-linux-gnu") / library
+    if not path.exists():
+        pytest.skip(f"no {path}: apt-get install libjemalloc2 libtcmalloc-minimal4")
+    environ = {"LD_PRELOAD": str(path), "PYTHONMALLOC": python}
+    plain, sealed = fragmented("off", **environ), fragmented("on", **environ)
+    (left,) = sealed["sealed"]["unsealed"]
+    assert left.startswith("the C heap: kept by another allocator")
+    assert (sealed["sealed"]["holes"] > 5000) is (python == "pymalloc")
+    assert sealed["private"] < plain["private"] + (1 << 20)
+
+
+def test_names_of_single_lookups_leave_holes_between_inherited_objects() -> None:
+    """A type's cache of lookups lets a name go when another takes its place."""
+    code = (
+        "import os, cowpreload\n"
+        "from cowpreload import _core\n"
+        "kinds = [type('Kind', (), {}) for _ in range(8)]\n"
+        "def look_up(names):\n"
+        "    for i, name in enumerate(names): getattr(kinds[i % 8], name, None)\n"
+        "names = [f'a_name_to_look_up_{i}' for i in range(100_000)]\n"
+        "look_up(names[::19])\n"
+        "del names[::19]\n"
+        "cowpreload.freeze()\n"
+        "if not os.fork():\n"
+        "    before = _core.take_reading().private\n"
+        "    look_up(f'another_name_{i}' for i in range(20_000))\n"
+        "    print(_core.take_reading().private - before, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    assert int(run("-c", code, check=True).stdout) < 600_000
+
+
 @pytest.mark.parametrize(
     "malloc",
     [
-        "malloc",
         "debug",
         pytest.param(
             "mimalloc",

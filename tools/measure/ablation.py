@@ -30,6 +30,7 @@ class Step:
     freeze: str = "on"
     repeat: int = 2
     fill: int | None = None
+    seal: bool = False
 
 
 STEPS = (
@@ -38,9 +39,11 @@ STEPS = (
     Step("+ warm-up"),
     Step("+ immortal", fill=0),
     Step("+ hashes", fill=_HASHES),
-    Step("+ version tags", fill=_HASHES | _VERSIONS),
-    Step("+ UTF-8", fill=_HASHES | _VERSIONS | lib.COW_FILL_UTF8),
-    Step("immortal without warm-up", repeat=0, fill=_HASHES | _VERSIONS),
+    Step("+ seal", fill=_HASHES, seal=True),
+    Step("+ version tags", fill=_HASHES | _VERSIONS, seal=True),
+    Step("+ UTF-8", fill=_HASHES | _VERSIONS | lib.COW_FILL_UTF8, seal=True),
+    Step("immortal and sealed without warm-up", repeat=0, fill=_HASHES, seal=True),
+    Step("mortal, warm and sealed", seal=True),
 )
 
 
@@ -52,6 +55,7 @@ def _run(site: Site, step: Step, requests: int) -> Figures:
         freeze=step.freeze,
         repeat=step.repeat,
         fill=step.fill,
+        seal=step.seal,
         whole=True,
         first=0,
         requests=requests,
@@ -63,8 +67,10 @@ def _figures(runs: list[Figures]) -> Figures:
         f"{name}_mb": mb(median(run["end"][name] for run in runs))
         for name in ("private", "shared", "pss")
     }
-    given["freeze_s"] = round(median(run["freeze"] for run in runs), 3)
-    given["load_s"] = round(median(run["load"] for run in runs), 3)
+    for name in ("load", "freeze", "seal"):
+        given[f"{name}_s"] = round(median(run[name] for run in runs), 4)
+    given["sealed"] = runs[0]["sealed"]
+    given["master_mb"] = mb(median(run["anonymous"] for run in runs))
     if "walk" in runs[0]:
         given["walk"] = runs[0]["walk"]
     return given

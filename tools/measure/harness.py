@@ -5,8 +5,8 @@ around them: nothing but the application writes to the shared heap. Started by
 `common.in_harness` in the site's folder, with one JSON object: `task`, `repeat` (of
 each warm-up path), `loading_gc` ("on", "off", or "uncollected": off, and frozen
 without a collection), `freeze` ("on"), `fill` (what the immortal walk fills; null: the
-heap stays mortal), and what the task takes. Gives one JSON object on stdout;
-memory in bytes, times in seconds.
+heap stays mortal), `seal` (true: the holes are filled), and what the task takes. Gives
+one JSON object on stdout; memory in bytes, times in seconds.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from cowpreload.errors import NativeError
 from cowpreload.freezing import freeze
 from cowpreload.leave import leave
 from cowpreload.records import FreezeReport
+from cowpreload.sealing import seal
 from cowpreload.settings import Settings
 from cowpreload.warmup import request_wsgi, warm_up, wsgi_environ
 from measure.common import WARMUP, Figures, mix, whole_mix
@@ -54,7 +55,11 @@ class TimedWalk:
 
 
 def load(
-    loading_gc: str, repeat: int, frozen: bool = True, fill: int | None = None
+    loading_gc: str,
+    repeat: int,
+    frozen: bool = True,
+    fill: int | None = None,
+    sealed: bool = False,
 ) -> tuple[App, Figures]:
     """What a host's master does before the first fork, each stage timed."""
     threshold = gc.get_threshold()
@@ -75,10 +80,13 @@ def load(
         walk = None if fill is None else TimedWalk(fill)
         report = freeze(walk)
     times.append(time.perf_counter())
-    _core.trim()
+    holes = seal(sealed)
+    times.append(time.perf_counter())
     gc.set_threshold(*threshold)
-    load_, warm_, freeze_ = (b - a for a, b in pairwise(times))
-    figures: Figures = {"load": load_, "warm": warm_, "freeze": freeze_}
+    names = ("load", "warm", "freeze", "seal")
+    spans = (b - a for a, b in pairwise(times))
+    figures: Figures = dict(zip(names, spans, strict=True))
+    figures["sealed"] = asdict(holes)
     figures["anonymous"] = _anonymous()
     if walk is not None and report is not None:
         figures |= {"walk": asdict(report.immortal), "walk_seconds": walk.seconds}
@@ -211,7 +219,13 @@ def main() -> None:
     """Load, run the task, print what it gave."""
     spec = json.loads(sys.argv[1])
     frozen = spec.get("freeze", "on") == "on"
-    app, figures = load(spec["loading_gc"], spec["repeat"], frozen, spec.get("fill"))
+    app, figures = load(
+        spec["loading_gc"],
+        spec["repeat"],
+        frozen,
+        spec.get("fill"),
+        spec.get("seal", False),
+    )
     if spec["task"] == "serving":
         whole = spec.get("whole", False)
         figures |= serving(app, spec["first"], spec["requests"], whole)
