@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from cowpreload.errors import RAISED, said
+
 Callback = TypeVar("Callback", bound=Callable[[], object])
 
 _before: list[Callable[[], object]] = []
+_called: list[Callable[[], object]] = []
 _after: list[Callable[[], object]] = []
 
 
@@ -23,8 +26,10 @@ def before_fork(callback: Callback) -> Callback:
         cowpreload.before_fork(engine.dispose)           # SQLAlchemy
         cowpreload.before_fork(redis_pool.disconnect)    # redis-py
 
-    Works as a decorator. An exception from it ends the start. Without a server of
-    ours the callback is never called.
+    Works as a decorator. An exception from it ends the start. With cow-warmup=auto,
+    whose trial is a fork too, it is called before that if something is open, and once
+    more after the warm up; what it then raises is said. Without a server of ours the
+    callback is never called.
     """
     _before.append(callback)
     return callback
@@ -50,8 +55,23 @@ def after_fork(callback: Callback) -> Callback:
 
 def run_before() -> None:
     """In the master: each `before_fork` callback once, as registered."""
-    for callback in _before:
-        callback()
+    while len(_called) < len(_before):
+        _called.append(_before[len(_called)])
+        _called[-1]()
+
+
+def run_before_again() -> list[str]:
+    """Those that were called, where there may be new to close; lines on the faults."""
+    faults = []
+    for callback in _called:
+        try:
+            callback()
+        except RAISED as error:
+            faults.append(
+                f"cow: before_fork callback called again: raised {said(error)}; "
+                "what it closes may be open"
+            )
+    return faults
 
 
 def run_after() -> None:

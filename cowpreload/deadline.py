@@ -66,6 +66,7 @@ class Deadline:
 
     Attributes:
         expired: whether the time is over; whoever else ends the request sets it.
+        seconds: that the request may take.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Deadline:
         seconds: float,
         say: Callable[[str], None],
         patience: float = 0.0,
+        fatal: bool = True,
     ) -> None:
         """Prepare one.
 
@@ -82,12 +84,15 @@ class Deadline:
             seconds: that the request may take.
             say: logs a line.
             patience: seconds that somebody else has to end the request first.
+            fatal: whether the start ends if the time is over. If not, the process goes
+                on where the request can be interrupted, and ends only where not.
         """
         self.expired = False
+        self.seconds = seconds
         self._what = what
-        self._seconds = seconds
         self._say = say
         self._patience = patience
+        self._fatal = fatal
         self._began = 0.0
         self._said = False
         self._inside = False
@@ -101,7 +106,7 @@ class Deadline:
         """Say that the time is over, once; the process ends soon after."""
         if not self.expired:
             self.expired = True
-            self._tell(f"given up after {self._seconds:g} s")
+            self._tell(f"given up after {self.seconds:g} s")
 
     def _tell(self, text: str) -> None:
         with contextlib.suppress(Exception):  # it may interrupt a line being written
@@ -111,14 +116,15 @@ class Deadline:
         elapsed = time.monotonic() - self._began
         if not self._inside:
             return
-        if elapsed >= self._seconds + self._patience:
+        if elapsed >= self.seconds + self._patience:
             self.expire()
             raise Overdue(self._what)
         if elapsed >= SLOW and not self._said:
             self._said = True
+            ends = "the start ends" if self._fatal else "it is given up"
             self._tell(
-                f"takes longer than {SLOW:g} s; the start ends at "
-                f"warmup-timeout={self._seconds:g}s"
+                f"takes longer than {SLOW:g} s; {ends} at "
+                f"warmup-timeout={self.seconds:g}s"
             )
 
     def _arm(self) -> bool:
@@ -141,7 +147,7 @@ class Deadline:
         self._armed = self._arm()
         spare = self._unwind + self._patience if self._armed else 0.0
         threads = _threads()
-        end_within(self._seconds + spare)
+        end_within(self.seconds + spare)
         self._watching = _threads() - threads
         return self
 
@@ -173,12 +179,37 @@ class Deadline:
             error = error or late
             self._disarm()
         if self.expired:
-            end_within(self._unwind)
+            if self._fatal:
+                end_within(self._unwind)
+            else:
+                self._dismiss()
             raise WarmupError(
-                f"{self._what}: no answer within {self._seconds:g} s; mend the page, "
+                f"{self._what}: no answer within {self.seconds:g} s; mend the page, "
                 "leave the path out, or raise warmup-timeout"
             ) from error
         self._dismiss()
         elapsed = time.monotonic() - self._began
         if elapsed >= SLOW:
             self._tell(f"took {elapsed:.1f} s")
+
+
+class Bounds:
+    """How long each request may take, and whether one that takes longer ends the start.
+
+    `seconds` may be None: somebody outside of this process watches over it.
+    """
+
+    def __init__(
+        self, seconds: float | None, say: Callable[[str], None], fatal: bool = True
+    ) -> None:
+        self._seconds = seconds
+        self._say = say
+        self._fatal = fatal
+
+    def over(
+        self, what: str, patience: float = 0.0
+    ) -> contextlib.AbstractContextManager[Deadline | None]:
+        """For one request, or one event of a lifespan."""
+        if self._seconds is None:
+            return contextlib.nullcontext()
+        return Deadline(what, self._seconds, self._say, patience, self._fatal)

@@ -171,6 +171,10 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _page(text: str) -> str:
+    return AUTO if text.strip() == AUTO else _path(text)
+
+
 def _path(text: str) -> str:
     if text.startswith("/"):
         return text
@@ -220,6 +224,7 @@ def _hide_value(text: str) -> str:
     return f"{name.strip()}:..." if colon and _TOKEN.fullmatch(name.strip()) else "..."
 
 
+AUTO: Final = "auto"  # as a warm-up path: whatever is found and tried
 MOST: Final = 1_000_000_000  # a count or seconds that the native core can hold
 SIZE: Final = Kind("size", parse_size, format_size)
 COUNT: Final = Kind("count", _count, str)
@@ -228,6 +233,7 @@ CHOICE: Final = Kind("choice", str.lower, str)
 TEXT: Final = Kind("text", str, str)
 # A query may hold commas; what comes after the comma of a list is another path.
 PATHS: Final = Kind("path", _path, ",".join, separator=r",\s*(?=/)")
+PAGES: Final = Kind("path", _page, ",".join, separator=rf",\s*(?=/|{AUTO}\s*(?:,|$))")
 HEADERS: Final = Kind(
     "header", _header, _header_names, separator=r"\r?\n", hide=_hide_value
 )

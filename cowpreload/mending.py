@@ -39,6 +39,12 @@ def prepare() -> None:
     _prepared.armed = True
 
 
+def disarm() -> None:
+    """In the master: no fork is to come that needs it, until `prepare` is called."""
+    _prepared.armed = False
+    _prepared.executors = []
+
+
 def mend() -> None:
     """In a worker, once, before the application runs; elsewhere it does nothing."""
     if not _prepared.armed:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from cowpreload.kinds import (
+    AUTO,
     CHOICE,
     COUNT,
     GUNICORN,
     HEADERS,
+    PAGES,
     PATHS,
     SECONDS,
     SIZE,
@@ -111,10 +113,17 @@ class Settings:
         minimum=0.05,
     )
     warmup: tuple[str, ...] = _setting(
+        PAGES,
+        (),
+        "path to request in the master before the fork; auto: the application's "
+        "routes, after a trial in a child; repeatable",
+        why="only the operator knows whether all pages are safe to request",
+    )
+    warmup_skip: tuple[str, ...] = _setting(
         PATHS,
         (),
-        "path to request in the master before the fork; repeatable",
-        why="only the operator knows which pages are safe to request",
+        "path that warmup=auto leaves out, with all below it; repeatable",
+        why="what changes something when it is read has no name that all know",
     )
     warmup_repeat: int = _setting(
         COUNT,
@@ -138,7 +147,8 @@ class Settings:
     warmup_timeout: float = _setting(
         SECONDS,
         30.0,
-        "a warm-up request that takes longer ends the start, with a traceback",
+        "a warm-up request that takes longer ends the start, with a traceback; of "
+        "warmup=auto, it is left out",
         why="what gunicorn gives a request of its sync worker",
         minimum=0.1,
     )
@@ -199,6 +209,16 @@ class Settings:
         why="`cow` is gunicorn's sync worker, or gthread with --threads",
         hosts=(GUNICORN,),
     )
+
+    @property
+    def warmup_listed(self) -> tuple[str, ...]:
+        """The warm-up paths that the operator has named."""
+        return tuple(each for each in self.warmup if each != AUTO)
+
+    @property
+    def warmup_auto(self) -> bool:
+        """Whether paths are to be found, too."""
+        return AUTO in self.warmup
 
     def limits(self, workers: int, graceful: float) -> Limits:
         """The part that a verdict is made from, for a server of `workers`.

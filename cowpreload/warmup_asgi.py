@@ -1,7 +1,8 @@
 """Warm up an ASGI application, with its lifespan, in a loop that ends with it.
 
-Takes the callable, paths, and the environ of a WSGI request for host and headers;
-gives (path, status) pairs. Must leave no event loop and no thread behind.
+Takes the callable, candidates, and the environ of a WSGI request for the host and the
+headers of each; hands each answer to a function. Must leave no event loop and no thread
+behind.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from cowpreload.deadline import Deadline, named
-from cowpreload.errors import WarmupError
+from cowpreload.candidates import Candidate
+from cowpreload.deadline import Bounds, named
+from cowpreload.errors import RAISED, WarmupError
 from cowpreload.loops import settle
-from cowpreload.settings import Settings
 
 Scope = MutableMapping[str, Any]
 _ENDING_SECONDS = 1.0
@@ -79,37 +80,29 @@ async def _request(app: Callable[..., Any], scope: Scope) -> int:
     return status
 
 
-class _Bounds:
-    """How long one request of this loop, or one event of its lifespan, may take."""
+@contextlib.contextmanager
+def _over(bounds: Bounds, what: str) -> Iterator[None]:
+    """Cancel the current task when the time is over.
 
-    def __init__(self, seconds: float, say: Callable[[str], None]) -> None:
-        self._seconds = seconds
-        self._say = say
+    Raises:
+        WarmupError: it is.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    with bounds.over(what, _CANCEL_SECONDS) as deadline:
+        if deadline is None:
+            yield
+            return
 
-    def ending(self) -> Deadline:
-        """For what asyncio does at the end of its loop."""
-        return Deadline("warmup: the end of the event loop", self._seconds, self._say)
+        def give_up() -> None:
+            deadline.expire()
+            task.cancel()
 
-    @contextlib.contextmanager
-    def over(self, what: str) -> Iterator[None]:
-        """Cancel the current task when the time is over.
-
-        Raises:
-            WarmupError: it is.
-        """
-        task = asyncio.current_task()
-        assert task is not None
-        with Deadline(what, self._seconds, self._say, _CANCEL_SECONDS) as deadline:
-
-            def give_up() -> None:
-                deadline.expire()
-                task.cancel()
-
-            timer = asyncio.get_running_loop().call_later(self._seconds, give_up)
-            try:
-                yield
-            finally:
-                timer.cancel()
+        timer = asyncio.get_running_loop().call_later(deadline.seconds, give_up)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 class _Lifespan:
@@ -118,7 +111,7 @@ class _Lifespan:
     None is run for a server that runs none.
     """
 
-    def __init__(self, app: Callable[..., Any], bounds: _Bounds, runs: bool) -> None:
+    def __init__(self, app: Callable[..., Any], bounds: Bounds, runs: bool) -> None:
         self._runs = runs
         self.state: dict[str, Any] = {}
         self._app = app
@@ -132,7 +125,7 @@ class _Lifespan:
         assert self._task is not None
         await self._inbox.put({"type": f"lifespan.{event}"})
         answer = asyncio.ensure_future(self._outbox.get())
-        with self._bounds.over(f"lifespan {event}"):
+        with _over(self._bounds, f"lifespan {event}"):
             await asyncio.wait(
                 {answer, self._task}, return_when=asyncio.FIRST_COMPLETED
             )
@@ -166,31 +159,28 @@ class _Lifespan:
 
 async def _run(
     app: Callable[..., Any],
-    paths: Sequence[str],
-    repeat: int,
-    environ: Mapping[str, str],
-    bounds: _Bounds,
+    candidates: Iterable[Candidate],
+    environ: Callable[[Candidate], Mapping[str, str]],
+    bounds: Bounds,
+    answered: Callable[[Candidate, int, BaseException | None], bool],
     lifespan_runs: bool,
     end: contextlib.ExitStack,
-) -> list[tuple[str, int]]:
-    statuses = []
+) -> None:
     async with _Lifespan(app, bounds, lifespan_runs) as lifespan:
-        for path in paths:
-            request = named(_request, f"warmup={path}")
-            for _ in range(repeat):
-                scope = _scope(path, environ, lifespan.state)
-                try:
-                    with bounds.over(f"warmup={path}"):
-                        status = await request(app, scope)
-                except WarmupError:
-                    raise
-                except (Exception, SystemExit) as error:
-                    raise WarmupError.raised(path, error) from error
-                statuses.append((path, status))
+        for each in candidates:
+            request = named(_request, f"warmup={each.path}")
+            scope = _scope(each.path, environ(each), lifespan.state)
+            status, fault = 0, None
+            try:
+                with _over(bounds, f"warmup={each.path}"):
+                    status = await request(app, scope)
+            except RAISED as error:
+                fault = error
+            if not answered(each, status, fault):
+                break
     # asyncio waits for tasks and threads that a page left behind.
-    end.enter_context(bounds.ending())
+    end.enter_context(bounds.over("warmup: the end of the event loop"))
     await settle()
-    return statuses
 
 
 def _wait_for_ending(before: list[threading.Thread]) -> None:
@@ -207,23 +197,20 @@ def _wait_for_ending(before: list[threading.Thread]) -> None:
 
 def run_asgi(
     app: Callable[..., Any],
-    paths: Sequence[str],
-    settings: Settings,
-    environ: Mapping[str, str],
-    say: Callable[[str], None],
+    candidates: Iterable[Candidate],
+    environ: Callable[[Candidate], Mapping[str, str]],
+    bounds: Bounds,
+    answered: Callable[[Candidate, int, BaseException | None], bool],
     lifespan: bool = True,
-) -> list[tuple[str, int]]:
-    """Request each path `settings.warmup_repeat` times; the status of each request.
+) -> None:
+    """Request them in one loop, until `answered` says no.
 
     Raises:
-        WarmupError: a path raised or took too long, or the lifespan failed.
+        WarmupError: the lifespan failed, or the end of the loop took too long; and
+            whatever `answered` raises.
     """
     before = threading.enumerate()
-    bounds = _Bounds(settings.warmup_timeout, say)
     with contextlib.ExitStack() as end:
         # asyncio.run closes the loop and its executor's threads: none crosses.
-        statuses = asyncio.run(
-            _run(app, paths, settings.warmup_repeat, environ, bounds, lifespan, end)
-        )
+        asyncio.run(_run(app, candidates, environ, bounds, answered, lifespan, end))
     _wait_for_ending(before)
-    return statuses

@@ -14,6 +14,7 @@
 
 #define HOST "cowpreload.hosts.uwsgi"
 #define APPS "cowpreload.hosts.uwsgi_apps"
+#define WARMUP "cowpreload.hosts.uwsgi_warmup"
 
 static char *settings_text;
 static int exits_fast;
@@ -118,7 +119,7 @@ static int warm(PyInterpreterState *here, int is_main) {
         if (interpreter_of(&apps[i]) != here) continue;
         PyObject *names = mount_points();
         long long requests =
-            number(call(APPS, "warm", "(sOiNii)", settings_text, apps[i].callable, i,
+            number(call(WARMUP, "warm", "(sOiNii)", settings_text, apps[i].callable, i,
                         names, uwsgi.default_app, uwsgi.manage_script_name));
         if (requests < 0) return -1;
         warmed += requests;
@@ -168,7 +169,7 @@ static int freeze(PyInterpreterState *here, int is_main) {
 
 int cow_bridge_stage(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    Py_XDECREF(call(APPS, "name_unserved", "(sNi)", settings_text, mount_points(),
+    Py_XDECREF(call(WARMUP, "name_unserved", "(sNi)", settings_text, mount_points(),
                     uwsgi.default_app));
     int code = in_each_interpreter(warm);
     if (!code) code = in_each_interpreter(settle);

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from cowpreload._version import __version__
-from cowpreload.cli import bench, plugin, settings, status, why
+from cowpreload.cli import bench, plugin, settings, status, warmup, why
 from cowpreload.errors import CowError
 
 COMMANDS = {
@@ -21,6 +21,7 @@ COMMANDS = {
     "plugin": plugin,
     "settings": settings,
     "status": status,
+    "warmup": warmup,
     "why": why,
 }
 

@@ -172,7 +172,7 @@ class Master:
         too_late = _set_too_late(app.cfg)
         if too_late:
             log.warning(too_late)
-        self._warmup = warm(app, self._settings, log, self._waiting)
+        self._warmup = warm(app, self._settings, log, self._waiting, self._before)
         run_before()
         thaw()
         for fault in close_all():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -17,6 +18,8 @@ from gunicorn.arbiter import Arbiter
 
 from cowpreload.deadline import UNWIND, end_within
 
+# How long a signal waits for what can be left out, in seconds.
+_PATIENCE = 1.0
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
@@ -34,9 +37,16 @@ class Waiting:
     def __init__(self) -> None:
         self.stop = 0
         self._others: list[int] = []
+        self._since = 0.0
 
     def _later(self, number: int, frame: FrameType | None) -> None:
+        self._since = self._since or time.monotonic()
         self._others.append(number)
+
+    def waits(self) -> bool:
+        """Whether what can be left out should be: one came to end, or another waits."""
+        late = time.monotonic() - self._since > _PATIENCE
+        return bool(self.stop) or (bool(self._others) and late)
 
     def _now(self, number: int, frame: FrameType | None) -> None:
         self.stop = number

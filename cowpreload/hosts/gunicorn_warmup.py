@@ -6,8 +6,11 @@ are bound, or, without the start-up hook, right before the first fork.
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import Any
 
+from cowpreload.audit import Descriptors
 from cowpreload.deadline import end_within
 from cowpreload.errors import CowError
 from cowpreload.hosts.gunicorn_interface import (
@@ -19,6 +22,7 @@ from cowpreload.hosts.gunicorn_signals import Waiting
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
 from cowpreload.warmup import warm_up
+from cowpreload.warmup_visits import Manner
 
 
 def _explain(error: CowError, cfg: Any, log: Any) -> None:
@@ -34,8 +38,10 @@ def _explain(error: CowError, cfg: Any, log: Any) -> None:
         )
 
 
-def warm(app: Any, settings: Settings, log: Any, waiting: Waiting) -> WarmupReport:
-    """Load the application and warm it up.
+def warm(
+    app: Any, settings: Settings, log: Any, waiting: Waiting, before: Descriptors
+) -> WarmupReport:
+    """Load the application and warm it up; `before` was open before.
 
     Raises:
         RuntimeError: a path failed, and the log has its traceback; or the worker class
@@ -47,13 +53,26 @@ def warm(app: Any, settings: Settings, log: Any, waiting: Waiting) -> WarmupRepo
             called = app.wsgi()
             spoken = interface_of(app.cfg.worker_class)
             refuse_unfit(called, spoken, app.cfg.worker_class_str)
-            return warm_up(
+            prefix = os.environ.get("SCRIPT_NAME", "").rstrip("/")
+            lifespan = runs_lifespan(app.cfg)
+            report = warm_up(
                 called,
                 settings,
+                prefix=prefix,
                 say=log.warning,
                 interface=spoken,
-                lifespan=runs_lifespan(app.cfg),
+                lifespan=lifespan,
             )
+            if not settings.warmup_auto:
+                return report
+            # It imports what few need.
+            from cowpreload.hosts.auto import Automatic
+
+            manner = Manner.of(called, settings, prefix, spoken, lifespan)
+            found = Automatic(
+                called, settings, manner, before, log.info, waiting.waits
+            ).warm()
+            return replace(report, requests=report.requests + found.requests)
     except BaseException as error:
         if waiting.stop:  # whatever the application has made of it
             log.info("cow: told to end in the warm up")

@@ -12,19 +12,16 @@ import functools
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from cowpreload import callbacks, collector, leave, mending, origins, writers
 from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
-from cowpreload.errors import CowError
 from cowpreload.freezing import Walk, freeze, leave_mortal, thaw
-from cowpreload.interface import Interface, is_asgi, name_of
 from cowpreload.kinds import UWSGI, RawValue
 from cowpreload.settings import Settings, declared_on
 from cowpreload.settings_given import read
-from cowpreload.warmup import warm_up
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -86,9 +83,21 @@ def parse(text: str) -> tuple[dict[str, RawValue], list[str]]:
     return given, unknown
 
 
-def _settings(text: str) -> Settings:
+def settings_of(text: str) -> Settings:
     """The settings again: hosts/uwsgi.py has checked them in the main interpreter."""
     return read(parse(text)[0])
+
+
+def record_origins() -> None:
+    """In a further interpreter, where `begin_loading` was not called."""
+    if _loading["end_recording"] is None:
+        _loading["end_recording"] = origins.record()
+
+
+def opened_before() -> Descriptors:
+    """What was open before the applications were loaded."""
+    found: Descriptors = _loading["before"]
+    return found
 
 
 def begin_loading(settings: Settings, before: Descriptors) -> None:
@@ -97,74 +106,6 @@ def begin_loading(settings: Settings, before: Descriptors) -> None:
     _loading["end_recording"] = origins.record()
     if settings.loading_gc == "off":
         _loading["resume_gc"] = collector.stop()
-
-
-def _owner(path: str, mounts: Sequence[str]) -> str | None:
-    """The longest mount point that is the path or a parent of it; "" is of all."""
-    plain = path.partition("?")[0]
-    above = [
-        each
-        for each in mounts
-        if not each or plain == each or plain.startswith(each.rstrip("/") + "/")
-    ]
-    return max(above, key=len, default=None)
-
-
-@reported
-def name_unserved(text: str, mounts: Sequence[str], default_app: int) -> int:
-    """Say which warm-up paths uWSGI would give to no application."""
-    for path in _settings(text).warmup:
-        if default_app < 0 and _owner(path, mounts) is None:
-            say(
-                f"cow: warm-up path={path}: no mount serves it; mount an application "
-                f"above it, or leave the path out (mounts: {', '.join(mounts)})"
-            )
-    return 0
-
-
-@reported
-def warm(
-    text: str,
-    app: Callable[..., Any],
-    index: int,
-    mounts: Sequence[str],
-    default_app: int,
-    manage_script_name: int,
-) -> int | None:
-    """Warm one application up; the requests made, or None with the error printed.
-
-    The default application gets, under no prefix, what is below no mount point.
-    """
-    if is_asgi(app):
-        say(
-            f"cow: {mounts[index] or 'application'}={name_of(app)}: is ASGI, and uWSGI "
-            "speaks WSGI alone: no request would be answered; serve it by gunicorn's "
-            "cow_asgi"
-        )
-        return None
-    settings = _settings(text)
-    if _loading["end_recording"] is None:  # a further interpreter
-        _loading["end_recording"] = origins.record()
-    mount = mounts[index]
-    owners = {path: _owner(path, mounts) for path in settings.warmup}
-    prefixes: dict[str | None, str] = {mount: mount if manage_script_name else ""}
-    if index == default_app:
-        prefixes[None] = ""
-    requests = 0
-    for owner, prefix in prefixes.items():
-        paths = [path for path in settings.warmup if owners[path] == owner]
-        try:
-            report = warm_up(
-                app, settings, paths, prefix.rstrip("/"), say, Interface.WSGI
-            )
-        except CowError as error:
-            say_traceback(error.__cause__ or error)
-            say(f"cow: {error}")
-            return None
-        for warning in report.warnings:
-            say(warning)
-        requests += report.requests
-    return requests
 
 
 def _mend_before_hooks() -> None:
@@ -183,7 +124,7 @@ def _mend_before_hooks() -> None:
     module.post_fork_hook = post_fork_hook  # type: ignore[attr-defined]
 
 
-def _calls_at_fork() -> bool:
+def calls_at_fork() -> bool:
     """Whether uWSGI was told to call what os.register_at_fork() was given."""
     options = sys.modules["uwsgi"].opt
     names = ("py-call-uwsgi-fork-hooks", "py-call-osafterfork")
@@ -200,7 +141,7 @@ def mend() -> int:
 @reported
 def settle(text: str, is_main: int) -> int:
     """Close what was opened, then audit; the number of findings, each printed."""
-    settings = _settings(text)
+    settings = settings_of(text)
     callbacks.run_before()
     thaw()
     for fault in close_all():
@@ -213,7 +154,7 @@ def settle(text: str, is_main: int) -> int:
     if settings.fork_safety == "off":
         return 0
     findings = audit(
-        _loading["before"], process_wide=bool(is_main), at_fork=_calls_at_fork()
+        _loading["before"], process_wide=bool(is_main), at_fork=calls_at_fork()
     )
     for finding in findings:
         say(finding.line())
@@ -223,7 +164,7 @@ def settle(text: str, is_main: int) -> int:
 @reported
 def freeze_here(text: str, walk: Walk | None) -> int:
     """Freeze this interpreter's heap; the number of objects."""
-    if _settings(text).freeze == "on":
+    if settings_of(text).freeze == "on":
         report = freeze(walk, writers.remember)
         objects = report.objects
         for line in report.fault_lines():
@@ -240,7 +181,7 @@ def freeze_here(text: str, walk: Walk | None) -> int:
 def begin(text: str) -> int:
     """In a fresh worker, in each interpreter: what it inherited, its collector."""
     mend()
-    if _settings(text).gc == "off":
+    if settings_of(text).gc == "off":
         collector.stop()
     return 0
 

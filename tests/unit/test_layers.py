@@ -12,6 +12,7 @@ BASE = {
     "units",
     "kinds",
     "records",
+    "candidates",
     "causes",
     "settings",
     "settings_given",
@@ -28,8 +29,13 @@ BASE = {
 }
 WHY = {"why"}
 STAGES = {
+    "routes",
+    "trial",
+    "trial_child",
     "warmup",
     "warmup_asgi",
+    "warmup_visits",
+    "warmup_wsgi",
     "callbacks",
     "closing",
     "executors",
@@ -54,7 +60,10 @@ PARTS = {
     "watch": {"board"},
     "immortal": {"freezing"},
     "freezing": {"holders"},
-    "warmup": {"warmup_asgi"},
+    "routes": {"routes"},
+    "trial": {"trial_child"},
+    "warmup": {"warmup_visits"},
+    "warmup_visits": {"warmup_asgi", "warmup_wsgi"},
     "warmup_asgi": {"loops"},
     "closing": {"executors", "loops"},
     "mending": {"executors"},

@@ -122,6 +122,22 @@ def test_a_comma_in_the_query_of_a_warm_up_path_does_not_part_it() -> None:
     assert read(listed, environ={}).warmup == ("/x?next=a,/b",)
 
 
+@pytest.mark.parametrize(
+    ("given", "listed"),
+    [
+        ("auto", ()),
+        ("/,auto", ("/",)),
+        ("auto, /x?a=1,auto,/y", ("/x?a=1", "/y")),
+        (["/auto", " auto "], ("/auto",)),
+    ],
+)
+def test_auto_stands_beside_paths(given: str, listed: tuple[str, ...]) -> None:
+    settings = read({"warmup": given}, environ={})
+    assert settings.warmup_auto
+    assert settings.warmup_listed == listed
+    assert not read({"warmup": "/auto"}, environ={}).warmup_auto
+
+
 def test_a_warm_up_header_is_never_shown_with_its_value() -> None:
     given = {"warmup_header": "Cookie: session=s3cret: x\nX-Token:s3cret"}
     settings = read(given, environ={})

@@ -14,7 +14,8 @@ from conftest import run
 from cowpreload.errors import WarmupError
 from cowpreload.interface import is_asgi
 from cowpreload.settings import Settings
-from cowpreload.warmup import warm_up, wsgi_environ
+from cowpreload.warmup import warm_up
+from cowpreload.warmup_wsgi import wsgi_environ
 
 ROOT = Path(__file__).parent.parent.parent
 

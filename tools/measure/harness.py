@@ -32,7 +32,8 @@ from cowpreload.leave import leave
 from cowpreload.records import FreezeReport
 from cowpreload.sealing import seal
 from cowpreload.settings import Settings
-from cowpreload.warmup import request_wsgi, warm_up, wsgi_environ
+from cowpreload.warmup import warm_up
+from cowpreload.warmup_wsgi import request_wsgi, wsgi_environ
 from measure.common import WARMUP, Figures, mix, whole_mix
 
 App = Callable[..., Any]

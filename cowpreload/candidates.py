@@ -1,0 +1,102 @@
+"""What finding, trial and warm up hand to each other: requests that nobody has listed.
+
+Frozen records, times in seconds, sizes in bytes. Must not import a stage or print.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_SHOWN = 5  # paths in one line
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A request that nobody has listed, to be tried before it warms anything.
+
+    Attributes:
+        path: as in a request line, percent-encoded, SCRIPT_NAME included.
+        host: of the request; "" is the one of all warm-up requests.
+        source: where the path comes from: `route`.
+    """
+
+    path: str
+    host: str = ""
+    source: str = "route"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The candidates of one source, best first, and what is to be said of them.
+
+    Attributes:
+        left_out: paths that are never requested, each with the reason.
+        note: why there are no others, or "".
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What one candidate did in a trial, or later in the master.
+
+    Attributes:
+        status: of its answer; 0 if it gave none.
+        seconds: until then.
+        private: bytes by which the private memory of the child grew.
+        dropped: why it is not to warm the master, or "".
+    """
+
+    candidate: Candidate
+    status: int = 0
+    seconds: float = 0.0
+    private: int = 0
+    dropped: str = ""
+
+
+@dataclass(frozen=True)
+class AutoReport:
+    """What became of the candidates of one application.
+
+    Attributes:
+        tried: each with its last word: the master's, where it came so far.
+        left_out: paths that were not even tried.
+        requests: in the master.
+        seconds: for all of it.
+        note: why there were no more, or "".
+    """
+
+    tried: tuple[Tried, ...]
+    left_out: int
+    requests: int
+    seconds: float
+    note: str = ""
+
+    def lines(self) -> list[str]:
+        """Log lines, without newlines: one for each reason, then the sum."""
+        reasons: dict[str, list[str]] = {}
+        for each in self.tried:
+            if each.dropped:
+                reasons.setdefault(each.dropped, []).append(each.candidate.path)
+        dropped = sum(map(len, reasons.values()))
+        lines = [
+            f"cow: warmup path={_some(paths)} dropped: {reason}"
+            for reason, paths in reasons.items()
+        ]
+        if self.note:
+            lines.append(f"cow: warmup=auto: {self.note}")
+        return [
+            *lines,
+            f"cow: warmup auto routes={len(self.tried) + self.left_out} "
+            f"warmed={len(self.tried) - dropped} dropped={dropped} "
+            f"left-out={self.left_out} seconds={self.seconds:.2f}",
+        ]
+
+
+def _some(paths: list[str]) -> str:
+    """The first of them; a site's admin may be dozens that redirect."""
+    more = len(paths) - _SHOWN
+    return ",".join(paths[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,135 @@
+"""What cow-warmup=auto would do with an application, without a server.
+
+Loads the application, finds its routes and tries them in a forked child, as a server
+would at its start. Nothing is requested but in that child. COW_WARMUP_* variables act.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from cowpreload.audit import descriptors
+from cowpreload.candidates import Found, Tried
+from cowpreload.errors import NotFoundError, said
+from cowpreload.hosts.auto import Automatic
+from cowpreload.settings_given import read
+from cowpreload.units import format_size
+from cowpreload.warmup_visits import Manner
+
+HELP = "try an application's routes, as cow-warmup=auto does"
+_NAMES = ("application", "app")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The application, and how to show what it did."""
+    parser.add_argument(
+        "app", help="module, module:name or module:factory(), as gunicorn takes it"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="every candidate, for programs"
+    )
+
+
+def load(text: str) -> Callable[..., Any]:
+    """The application that `text` names; the working directory is on the path.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    module, _, name = text.partition(":")
+    called = name.endswith("()")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # of the application's own
+        raise NotFoundError(f"app={text}: {error}") from error
+    for part in filter(None, name.removesuffix("()").split(".")):
+        found = getattr(found, part, None)
+    if not name:
+        named = (getattr(found, each, None) for each in _NAMES)
+        found = next((each for each in named if each is not None), None)
+    found = found() if called and callable(found) else found
+    if not callable(found):
+        raise NotFoundError(
+            f"app={text}: names nothing that can be called; write module:name"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def _as_json(found: Found, tried: list[Tried], note: str, seconds: float) -> str:
+    return json.dumps(
+        {
+            "version": 1,
+            "seconds": round(seconds, 3),
+            "note": note,
+            "routes": [
+                {
+                    **asdict(each.candidate),
+                    "status": each.status,
+                    "seconds": round(each.seconds, 4),
+                    "private": each.private,
+                    "dropped": each.dropped,
+                }
+                for each in tried
+            ],
+            "left_out": [
+                {"path": path, "reason": reason} for path, reason in found.left_out
+            ],
+        },
+        indent=2,
+    )
+
+
+def _as_text(found: Found, tried: list[Tried], note: str, seconds: float) -> str:
+    lines = []
+    for each in tried:
+        lines.append(
+            f"{each.status or '-':>6}{each.seconds * 1000:8.0f} ms"
+            f"{format_size(each.private // 1024 * 1024):>10}  {each.candidate.path}"
+            f"{f'  dropped: {each.dropped}' if each.dropped else ''}"
+        )
+    if lines:
+        lines.insert(0, f"{'status':>6}{'time':>11}{'private':>10}  path")
+    lines += [f"left out: {path}: {reason}" for path, reason in found.left_out]
+    if note:
+        lines.append(note)
+    dropped = sum(bool(each.dropped) for each in tried)
+    lines.append(
+        f"{len(tried) - dropped} of {len(tried)} would be warmed, "
+        f"{len(found.left_out)} were left out; {seconds:.1f} s"
+    )
+    return "\n".join(lines)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Load, find, try, show; 1 if nothing would be warmed."""
+    before = descriptors()
+    app = load(arguments.app)
+    settings = read({})
+    prefix = os.environ.get("SCRIPT_NAME", "").rstrip("/")
+    began = time.monotonic()
+    automatic = Automatic(app, settings, Manner.of(app, settings, prefix), before, _say)
+    try:
+        found = automatic.candidates()
+        tried, note = (
+            automatic.trial(found.candidates) if found.candidates else ([], "")
+        )
+    except Exception as error:
+        raise NotFoundError(f"app={arguments.app}: {said(error)}") from error
+    show = _as_json if arguments.json else _as_text
+    print(show(found, tried, note or found.note, time.monotonic() - began))
+    return 0 if any(not each.dropped for each in tried) else 1
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

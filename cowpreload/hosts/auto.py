@@ -1,0 +1,172 @@
+"""`cow-warmup = auto`: find candidates, try them in a child, warm with what survived.
+
+Takes an application in its master, on either host or none; gives an AutoReport, with
+what is to be said of it. Whatever fails here leaves pages cold and ends no start. Needs
+no native core: uWSGI's interpreters call it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from cowpreload import callbacks, mending, writers
+from cowpreload.audit import Descriptors, audit, descriptors
+from cowpreload.candidates import AutoReport, Candidate, Found, Tried
+from cowpreload.closing import close_all
+from cowpreload.deadline import Bounds
+from cowpreload.errors import RAISED, said
+from cowpreload.freezing import thaw
+from cowpreload.routes import find
+from cowpreload.settings import Settings
+from cowpreload.trial import Limits, Trial
+from cowpreload.trial_child import Answered, Work
+from cowpreload.warmup import warm_found, why_dropped
+from cowpreload.warmup_visits import Manner, visit
+
+# What the trial may take, in seconds, and the master after it. A start that takes
+# longer than half a minute is ended by some supervisors.
+SECONDS = 20.0
+
+
+def _nothing(line: str) -> None:
+    """Where nobody listens."""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """How one application is warmed by what is found of it.
+
+    Attributes:
+        manner: how it is asked.
+        before: descriptors() of a moment before it was loaded.
+        say: logs a line on a page.
+        stopped: whether a signal waits that should not wait for pages.
+        serves: whether a path is this application's.
+        at_fork: whether the host's forks call what os.register_at_fork() was given.
+    """
+
+    app: Callable[..., Any]
+    settings: Settings
+    manner: Manner
+    before: Descriptors
+    say: Callable[[str], None] = _nothing
+    stopped: Callable[[], bool] = _never
+    serves: Callable[[str], bool] = lambda path: True
+    at_fork: bool = True
+
+    def candidates(self) -> Found:
+        """What may be worth a warm up, best first."""
+        found = find(
+            self.app,
+            self.manner.prefix,
+            self.settings.warmup_skip,
+            self.settings.warmup_listed,
+        )
+        return Found(
+            tuple(each for each in found.candidates if self.serves(each.path)),
+            tuple(each for each in found.left_out if self.serves(each[0])),
+            found.note,
+        )
+
+    def trial(self, candidates: Iterable[Candidate]) -> tuple[list[Tried], str]:
+        """What each did in a child, and why not all were tried, or "".
+
+        The child is a worker in all that it may rely on: what is not to be shared is
+        closed before the fork, and `after_fork` callbacks run in it.
+        """
+        self._close()
+        writers.flush_shared()
+        mending.prepare()
+        limits = Limits(self.settings.warmup_timeout, SECONDS)
+        trial = Trial(self._work(), limits, self.stopped)
+        try:
+            trial.over(list(candidates))
+        finally:
+            mending.disarm()
+        return trial.tried, trial.note
+
+    def _close(self) -> None:
+        """Close what the child must not share.
+
+        The application's callbacks only where something is open: some close for good
+        what `after_fork` makes anew, and pages in the master would miss it.
+        """
+        thaw()
+        faults = close_all()
+        if audit(self.before, at_fork=self.at_fork):
+            callbacks.run_before()
+            faults += close_all()
+        for fault in faults:
+            self.say(fault)
+
+    def _work(self) -> Work:
+        before: list[Descriptors] = []
+        # What was there before is no candidate's.
+        known = {each.line() for each in audit(descriptors(), at_fork=self.at_fork)}
+
+        def begin() -> None:
+            callbacks.run_after()
+            before.append(descriptors())
+
+        def request(candidates: Iterable[Candidate], answered: Answered) -> None:
+            bounds = Bounds(None, _nothing)
+            visit(self.app, candidates, self.manner, bounds, answered)
+
+        def left() -> list[str]:
+            callbacks.run_before_again()
+            callbacks.run_before()
+            close_all()
+            findings = audit(before[0], at_fork=self.at_fork)
+            return [
+                f"{each.what} {each.where}"
+                for each in findings
+                if each.line() not in known
+            ]
+
+        return Work(begin, request, why_dropped, close_all, left, 2 * SECONDS)
+
+    def warm(self) -> AutoReport:
+        """Find, try, and request in the master what survived."""
+        began = time.monotonic()
+        try:
+            report = self._warm(began)
+        except RAISED as error:
+            if self.stopped():
+                raise
+            report = AutoReport((), 0, 0, time.monotonic() - began, said(error))
+        for line in report.lines():
+            self.say(line)
+        return report
+
+    def _warm(self, began: float) -> AutoReport:
+        found = self.candidates()
+        report = partial(AutoReport, left_out=len(found.left_out))
+        if not found.candidates:
+            seconds = time.monotonic() - began
+            return report((), requests=0, seconds=seconds, note=found.note)
+        tried, note = self.trial(found.candidates)
+        survivors = [each.candidate for each in tried if not each.dropped]
+        warmed: list[Tried] = []
+        requests = 0
+        if survivors and not self.stopped():
+            warmed, requests = warm_found(
+                self.app, survivors, self.settings, self.manner,
+                SECONDS, self.say, self.stopped,
+            )  # fmt: skip
+            for fault in callbacks.run_before_again():
+                self.say(fault)
+        final = {each.candidate: each for each in (*tried, *warmed)}
+        return report(
+            tuple(final[each.candidate] for each in tried),
+            requests=requests,
+            seconds=time.monotonic() - began,
+            note=note or found.note,
+        )

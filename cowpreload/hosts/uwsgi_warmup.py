@@ -1,0 +1,138 @@
+"""The warm up on uWSGI: of each application, in its interpreter, by its mount points.
+
+Called by plugin/bridge.c; like uwsgi_apps.py it must not import the native core.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cowpreload.errors import CowError
+from cowpreload.hosts.uwsgi_apps import (
+    calls_at_fork,
+    opened_before,
+    record_origins,
+    reported,
+    say,
+    say_traceback,
+    settings_of,
+)
+from cowpreload.interface import Interface, is_asgi, name_of
+from cowpreload.settings import Settings
+from cowpreload.warmup import warm_up
+from cowpreload.warmup_visits import Manner
+
+
+def _owner(path: str, mounts: Sequence[str]) -> str | None:
+    """The longest mount point that is the path or a parent of it; "" is of all."""
+    plain = path.partition("?")[0]
+    above = [
+        each
+        for each in mounts
+        if not each or plain == each or plain.startswith(each.rstrip("/") + "/")
+    ]
+    return max(above, key=len, default=None)
+
+
+@reported
+def name_unserved(text: str, mounts: Sequence[str], default_app: int) -> int:
+    """Say which warm-up paths uWSGI would give to no application."""
+    for path in settings_of(text).warmup_listed:
+        if default_app < 0 and _owner(path, mounts) is None:
+            say(
+                f"cow: warm-up path={path}: no mount serves it; mount an application "
+                f"above it, or leave the path out (mounts: {', '.join(mounts)})"
+            )
+    return 0
+
+
+@reported
+def warm(
+    text: str,
+    app: Callable[..., Any],
+    index: int,
+    mounts: Sequence[str],
+    default_app: int,
+    manage_script_name: int,
+) -> int | None:
+    """Warm one application up; the requests made, or None with the error printed.
+
+    The default application gets, under no prefix, what is below no mount point.
+    """
+    if is_asgi(app):
+        say(
+            f"cow: {mounts[index] or 'application'}={name_of(app)}: is ASGI, and uWSGI "
+            "speaks WSGI alone: no request would be answered; serve it by gunicorn's "
+            "cow_asgi"
+        )
+        return None
+    settings = settings_of(text)
+    record_origins()
+    mount = mounts[index]
+    owners = {path: _owner(path, mounts) for path in settings.warmup_listed}
+    prefixes: dict[str | None, str] = {mount: mount if manage_script_name else ""}
+    if index == default_app:
+        prefixes[None] = ""
+    requests = 0
+    for owner, prefix in prefixes.items():
+        paths = [path for path in settings.warmup_listed if owners[path] == owner]
+        prefix = prefix.rstrip("/")
+        try:
+            report = warm_up(app, settings, paths, prefix, say, Interface.WSGI)
+        except CowError as error:
+            say_traceback(error.__cause__ or error)
+            say(f"cow: {error}")
+            return None
+        for warning in report.warnings:
+            say(warning)
+        requests += report.requests
+        if settings.warmup_auto and _is_asked(owner, mounts):
+            requests += _warm_found(app, settings, prefix, owner, mounts)
+    return requests
+
+
+def _warm_found(
+    app: Callable[..., Any],
+    settings: Settings,
+    prefix: str,
+    owner: str | None,
+    mounts: Sequence[str],
+) -> int:
+    """The requests that auto made in the master, to what is this owner's."""
+    if _several_interpreters():
+        say(
+            "cow: warmup=auto: no trial where applications have interpreters of their "
+            "own; set single-interpreter = true, or list paths"
+        )
+        return 0
+    from cowpreload.hosts.auto import Automatic  # it imports what few need
+
+    return (
+        Automatic(
+            app,
+            settings,
+            Manner.of(app, settings, prefix, Interface.WSGI),
+            opened_before(),
+            say,
+            serves=lambda path: _owner(path, mounts) == owner,
+            at_fork=calls_at_fork(),
+        )
+        .warm()
+        .requests
+    )
+
+
+def _is_asked(owner: str | None, mounts: Sequence[str]) -> bool:
+    """Whether there are paths of this owner; None is what no mount serves."""
+    return owner is not None or "" not in mounts
+
+
+def _several_interpreters() -> bool:
+    """Whether a fork by Python would finalize the others in its child."""
+    for name in ("_interpreters", "_xxsubinterpreters"):  # from 3.13 on; before
+        with contextlib.suppress(ImportError):
+            return len(importlib.import_module(name).list_all()) > 1
+    return False

@@ -1,0 +1,115 @@
+"""Requests in this process, one after another; each answer is handed to a function.
+
+Takes the WSGI or ASGI callable and candidates, which may be made while they are asked
+for; the function says whether to go on. A warm up and a trial request the same way.
+Must leave no event loop and no thread behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cowpreload.candidates import Candidate
+from cowpreload.deadline import Bounds, named
+from cowpreload.errors import RAISED
+from cowpreload.interface import Interface, as_asgi, kind_of
+from cowpreload.settings import Settings
+from cowpreload.warmup_asgi import run_asgi
+from cowpreload.warmup_wsgi import (
+    AGENT,
+    default_host,
+    header_environ,
+    request_wsgi,
+    secure_environ,
+    wsgi_environ,
+)
+
+# What was requested, its status (0: none), and what it raised or None; the answer says
+# whether to go on.
+Answered = Callable[[Candidate, int, "BaseException | None"], bool]
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How an application is asked.
+
+    Attributes:
+        interface: what the server speaks.
+        prefix: SCRIPT_NAME of a WSGI application.
+        host: of all requests that name none.
+        headers: name and value of each.
+        lifespan: whether the server runs that of an ASGI application.
+    """
+
+    interface: Interface
+    prefix: str
+    host: str
+    headers: tuple[tuple[str, str], ...]
+    lifespan: bool
+
+    @classmethod
+    def of(
+        cls,
+        app: Callable[..., Any],
+        settings: Settings,
+        prefix: str = "",
+        interface: Interface | None = None,
+        lifespan: bool = True,
+    ) -> Manner:
+        """As the settings say; an interface that is None goes by the application."""
+        return cls(
+            interface or kind_of(app) or Interface.WSGI,
+            prefix,
+            settings.warmup_host or default_host(),
+            settings.warmup_header,
+            lifespan,
+        )
+
+
+def visit(
+    app: Callable[..., Any],
+    candidates: Iterable[Candidate],
+    manner: Manner,
+    bounds: Bounds,
+    answered: Answered,
+) -> None:
+    """Request them in order, until `answered` says no.
+
+    Raises:
+        WarmupError: the lifespan failed, or the end of its loop took too long; and
+            whatever `answered` raises.
+    """
+    if manner.interface is Interface.WSGI:
+        _visit_wsgi(app, candidates, manner, bounds, answered)
+        return
+
+    def environ(candidate: Candidate) -> dict[str, str]:
+        host = candidate.host or manner.host
+        base = {"HTTP_HOST": host, "HTTP_USER_AGENT": AGENT, **secure_environ()}
+        return base | header_environ(manner.headers)
+
+    run_asgi(as_asgi(app), candidates, environ, bounds, answered, manner.lifespan)
+
+
+def _visit_wsgi(
+    app: Callable[..., Any],
+    candidates: Iterable[Candidate],
+    manner: Manner,
+    bounds: Bounds,
+    answered: Answered,
+) -> None:
+    for each in candidates:
+        what = f"warmup={each.path}"
+        request = named(request_wsgi, what)
+        host = each.host or manner.host
+        environ = wsgi_environ(each.path, host, manner.prefix, manner.headers)
+        status, fault = 0, None
+        try:
+            with bounds.over(what):
+                status = request(app, environ)
+        except RAISED as error:
+            fault = error
+        if not answered(each, status, fault):
+            return

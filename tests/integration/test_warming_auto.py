@@ -1,0 +1,223 @@
+"""cow-warmup=auto on real servers: pages that misbehave, in the trial or in the master.
+
+One server start has all the pages of programs/misbehaving.py.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import Servers
+from harness.processes import children, wait_until
+from harness.server import Server
+
+QUICK = {"cow-warmup": "auto", "cow-warmup-timeout": "0.5"}
+HOSTS = ["sync", "asgi", "uwsgi"]
+FINE = {"/", "/plain", "/a b", "/100%", "/ümlaut", "/last", "/memory", "/brief-thread"}
+DROPPED = {
+    "/leave": "ended the process with code 3",
+    "/fault": "ended the process by SIGSEGV",
+    "/raise": "answered 500|raised ZeroDivisionError: the page is broken",
+    "/end": "raised SystemExit: 7",
+    "/thread": r"leaves thread name=Thread-\d",
+    "/connection": r"leaves connection peer=127\.0\.0\.1:\d+ transport=tcp",
+    "/file": r"leaves file path=\S+/left fd=\d+",
+    "/child": r"leaves process pid=\d+",
+    "/fails": "answered 500",
+    "/login": "answered 302",
+    "/secret": "answered 403",
+}
+
+
+def asked(server: Server, who: str) -> list[str]:
+    return re.findall(rf"^asked {who} (.*)$", server.log, re.MULTILINE)
+
+
+def dropped(server: Server) -> dict[str, str]:
+    """Why, by path."""
+    found = {}
+    lines = re.findall(r"cow: warmup path=(.*) dropped: (.*)$", server.log, re.M)
+    for paths, reason in lines:
+        found |= dict.fromkeys(paths.split(","), reason)
+    return found
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_page_that_misbehaves_in_the_trial_is_dropped_and_costs_itself_alone(
+    servers: Servers, tmp_path: Path, host: str
+) -> None:
+    """Without a trial, each of them would end, stop or spoil the master."""
+    pages = ",".join(each[1:] for each in (*FINE, *DROPPED))
+    environ = {"LEFT_FILE": str(tmp_path / "left"), "PAGES": pages}
+    options = {"cow-warmup": "auto", "cow-warmup-repeat": "1"}
+    server = servers.on(host, options, workers=1, app="misbehaving", environ=environ)
+    server.wait_serving("/last")
+    reasons = dropped(server)
+    assert set(reasons) == set(DROPPED)
+    for path, reason in DROPPED.items():
+        assert re.match(reason, reasons[path]), path
+    assert set(asked(server, "master")) == FINE
+    assert sorted(asked(server, "trial")) == sorted(FINE | set(DROPPED))
+    out = 0 if host == "asgi" else 1  # Flask's /logout
+    sums = f"routes={19 + out} warmed=8 dropped=11 left-out={out} "
+    assert f"cow: warmup auto {sums}" in server.log
+    assert " warmup-requests=8 findings=0 " in server.wait_log("cow: preload ")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_page_that_hangs_in_the_trial_costs_its_time_limit(
+    servers: Servers, host: str
+) -> None:
+    """C code that does not return can be interrupted by nothing but a kill."""
+    environ = {"PAGES": "hang,native,last"}
+    server = servers.on(host, QUICK, workers=1, app="misbehaving", environ=environ)
+    server.wait_serving("/last")
+    assert dropped(server) == dict.fromkeys(
+        ["/hang", "/native"], "no answer within 0.5 s"
+    )
+    assert asked(server, "master") == ["/last"] * 2
+
+
+IN_MASTER = "plain,hang,raise,end,thread,connection,fails,login,last"
+
+
+@pytest.mark.parametrize("host", ["threaded", "asgi", "uwsgi"])
+def test_a_page_that_misbehaves_in_the_master_alone_is_given_up_and_the_server_starts(
+    servers: Servers, host: str
+) -> None:
+    """A listed one would refuse the start."""
+    environ = {"MISBEHAVE_IN": "master", "PAGES": IN_MASTER}
+    server = servers.on(host, QUICK, workers=1, app="misbehaving", environ=environ)
+    server.wait_serving("/last")
+    assert set(dropped(server)) == {"/hang", "/raise", "/end", "/fails", "/login"}
+    assert asked(server, "master").count("/last") == 2
+    assert re.search("cow: warmup auto routes=.* warmed=4 dropped=5 ", server.log)
+    assert "fork-safety thread name=Thread-1" in server.log  # the audit's to say
+    assert "fork-safety connection " in server.log
+
+
+def test_a_master_with_a_thread_tries_and_warms(servers: Servers) -> None:
+    """Python warns of forks of such a process."""
+    environ = {"AT_IMPORT": "thread", "PAGES": "plain,last", "PYTHONWARNINGS": "always"}
+    server = servers.on("sync", QUICK, workers=1, app="misbehaving", environ=environ)
+    server.wait_serving("/last")
+    assert " warmed=2 dropped=0 " in server.log
+    # At gunicorn's own fork alone, from 3.12 on.
+    assert server.log.count("use of fork() may lead to deadlocks") <= 1
+
+
+class Line:
+    """A server that remembers what came on each connection."""
+
+    def __init__(self) -> None:
+        self.said: list[bytes] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            self.said.append(b"")
+            number = len(self.said) - 1
+            arguments = (connection, number)
+            threading.Thread(target=self._read, args=arguments, daemon=True).start()
+
+    def _read(self, connection: socket.socket, number: int) -> None:
+        with connection:
+            while text := connection.recv(4096):
+                self.said[number] += text
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_a_connection_of_the_master_is_not_used_by_the_trial(
+    servers: Servers, host: str
+) -> None:
+    """Two processes on one connection break its protocol: the trial is a worker in what
+    before_fork closes and after_fork opens."""
+    line = Line()
+    environ = {
+        "AT_IMPORT": "connection",
+        "PAGES": "plain,last",
+        "PORT": str(line.port),
+    }
+    server = servers.on(host, QUICK, workers=1, app="misbehaving", environ=environ)
+    server.wait_serving("/last")
+    assert " warmed=2 dropped=0 " in server.log
+
+    def speakers() -> list[set[bytes]]:
+        """Who spoke, by connection; that of the import says nothing."""
+        return [set(each.split()) for each in list(line.said)]
+
+    three = "the trial, the master and the worker"
+    wait_until(lambda: len(set().union(*speakers())) == 3, 20, three)
+    assert max(map(len, speakers())) == 1
+
+
+def test_a_master_told_to_end_in_the_trial_ends_its_child_too(
+    servers: Servers, tmp_path: Path
+) -> None:
+    pidfile = tmp_path / "pid"
+    options = {"cow-warmup": "auto", "pid": str(pidfile)}
+    environ = {"PAGES": "hang"}
+    server = servers.on("sync", options, app="misbehaving", environ=environ)
+    server.wait_log("asked trial /hang")
+    (child,) = children(server.pid)
+    server.signal(signal.SIGTERM)
+    assert server.wait_exit(20) == 0
+    assert not Path(f"/proc/{child}").exists()
+    assert not pidfile.exists()
+    assert "Traceback" not in server.log
+
+
+def test_a_reload_asked_for_in_the_trial_does_not_wait_for_its_end(
+    servers: Servers,
+) -> None:
+    options = {"cow-warmup": "auto", "cow-warmup-timeout": "600"}
+    environ = {"PAGES": "hang,plain"}
+    server = servers.on("sync", options, app="misbehaving", environ=environ)
+    server.wait_log("asked trial /hang")
+    server.signal(signal.SIGHUP)
+    server.wait_log("Hang up: Master", 60)
+    assert dropped(server) == {
+        "/hang": "not tried: a signal waits",
+        "/plain": "not tried: a signal waits",
+    }
+    wait_until(lambda: server.log.count("Booting worker") == 4, 20, "the reload")
+    server.wait_serving("/plain")
+
+
+def test_a_prefix_of_the_host_is_part_of_each_path(servers: Servers) -> None:
+    """Else all pages would be warmed with addresses that nobody uses."""
+    environ = {"SCRIPT_NAME": "/shop", "PAGES": "plain,a b", "MISBEHAVE_IN": ""}
+    options = QUICK | {"cow-warmup-skip": "/shop/a%20b"}
+    server = servers.on("sync", options, app="misbehaving", environ=environ)
+    server.wait_serving("/shop/plain")
+    assert asked(server, "master") == ["/plain", "/plain"]
+    assert server.get("/shop/plain")[1].startswith(b"/shop ")
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one", "several-interpreters"])
+def test_mounted_applications_are_warmed_each_below_its_own_mount(
+    servers: Servers, several: bool
+) -> None:
+    """With interpreters of their own there is no trial, and it is said."""
+    ini = {
+        "mount": ["/a=misbehaving.py", "/b=app.py"],
+        "manage-script-name": "true",
+        **QUICK,
+    }
+    if not several:
+        ini["single-interpreter"] = "true"
+    environ = {"PAGES": "plain"}
+    server = servers.uwsgi(ini, app=None, environ=environ).wait_serving("/a/plain")
+    assert set(asked(server, "master")) == (set() if several else {"/plain"})
+    said = "cow: warmup=auto: no trial where applications have interpreters of their"
+    assert (said in server.log) is several
+    unknown = "cow: warmup=auto: no routes are known of "
+    assert (unknown in server.log) is not several

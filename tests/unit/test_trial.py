@@ -1,0 +1,252 @@
+"""The trial by itself: what it costs at most, and what must not come out of a child."""
+
+from __future__ import annotations
+
+import json
+from ast import literal_eval
+from typing import Any
+
+import pytest
+from conftest import run
+
+from cowpreload import callbacks
+
+BEGIN = """
+import os, signal, sys, threading, time
+from cowpreload.candidates import Candidate
+from cowpreload.trial import Limits, Trial
+from cowpreload.trial_child import Work
+MASTER = os.getpid()
+def visit(candidates, answered):
+    for each in candidates:
+        status = page(each.path)
+        if not answered(each, status, None):
+            return
+def begin(): pass
+def left(): return []
+def stopped(): return False
+def trial(paths, candidate=0.3, total=30.0):
+    work = Work(lambda: begin(), visit, lambda status, error: "" if status == 200 else
+                f"answered {status}", lambda: None, lambda: left(), total)
+    made = Trial(work, Limits(candidate, total), stopped)
+    began = time.monotonic()
+    made.over([Candidate(each) for each in paths])
+    print([(each.candidate.path, each.dropped) for each in made.tried])
+    print([made.note, round(time.monotonic() - began, 1)])
+    with open(f"/proc/self/task/{os.getpid()}/children") as children:
+        assert children.read() == ""
+"""
+
+
+def trial(code: str) -> tuple[list[tuple[str, str]], str, float, str]:
+    """What was tried, the note, the seconds, and stderr."""
+    done = run("-c", BEGIN + code)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()[-2:]
+    note, seconds = literal_eval(second)
+    return literal_eval(first), note, seconds, done.stdout + done.stderr
+
+
+def test_pages_that_hang_do_not_take_more_than_the_time_for_all() -> None:
+    tried, note, seconds, _ = trial("""
+def page(path):
+    time.sleep(600)
+trial([f"/{n}" for n in range(50)], candidate=0.2, total=1.0)
+""")
+    assert note == "no time is left"
+    assert seconds < 20
+    assert tried[0] == ("/0", "no answer within 0.2 s")
+    assert tried[-1] == ("/49", "not tried: no time is left")
+    assert len(tried) == 50
+
+
+def test_a_child_that_ends_at_each_page_ends_the_trial_at_the_last() -> None:
+    tried, note, _, _ = trial("""
+def page(path):
+    os._exit(0)
+trial(["/a", "/b"])
+""")
+    reason = "ended the process with code 0"
+    assert (tried, note) == ([("/a", reason), ("/b", reason)], "")
+
+
+def test_a_child_that_does_not_even_begin_is_tried_once() -> None:
+    """An after_fork callback that raises: no page would be reached by another child."""
+    tried, note, _, _ = trial("""
+def begin():
+    print("begun", file=sys.stderr, flush=True)
+    raise OSError("no broker")
+trial(["/a", "/b"])
+""")
+    assert note == "its child: raised OSError: no broker"
+    assert tried == [("/a", f"not tried: {note}"), ("/b", f"not tried: {note}")]
+
+
+def test_a_child_that_does_not_come_to_its_end_spoils_what_it_tried() -> None:
+    """The end of an event loop waits for what some page has left, and for no other."""
+    tried, note, _, _ = trial("""
+def page(path):
+    return 200
+visit_all = visit
+def visit(candidates, answered):
+    visit_all(candidates, answered)
+    time.sleep(600)
+trial(["/a", "/b"])
+""")
+    assert note == ""
+    assert tried[0][1] == "the child that tried it: no end within 0.3 s"
+
+
+def test_what_is_buffered_is_written_once_and_no_exit_handler_runs() -> None:
+    _, _, _, text = trial("""
+import atexit
+atexit.register(lambda: os.write(2, b"handler\\n"))
+log = open(os.dup(2), "w")
+log.write("buffered\\n")
+def page(path):
+    log.write("of the child\\n")
+    return 200
+trial(["/a"])
+""")
+    assert text.count("buffered") == 1
+    assert "of the child" not in text
+    assert text.count("handler") == 1
+
+
+def test_a_process_that_a_page_leaves_does_not_keep_the_trial_waiting() -> None:
+    """It holds the pipe to the master open."""
+    tried, _, seconds, _ = trial("""
+def page(path):
+    if os.fork() == 0:
+        time.sleep(30)
+        os._exit(0)
+    os._exit(4)
+trial(["/a"], candidate=20.0, total=100.0)
+""")
+    assert tried == [("/a", "ended the process with code 4")]
+    assert seconds < 15
+
+
+def test_a_page_that_returns_in_two_processes_is_asked_once() -> None:
+    tried, _, _, _ = trial("""
+def page(path):
+    if path == "/fork":
+        os.fork()
+    return 200
+trial(["/fork", "/b"])
+""")
+    assert [path for path, _ in tried] == ["/fork", "/b"]
+
+
+def test_a_page_that_writes_into_the_pipe_breaks_nothing() -> None:
+    tried, _, _, _ = trial("""
+def page(path):
+    for fd in range(3, 20):
+        try:
+            os.write(fd, b"[1]\\nrubbish\\n")
+        except OSError:
+            pass
+    return 200
+trial(["/a", "/b"])
+""")
+    assert [path for path, _ in tried] == ["/a", "/b"]
+
+
+def test_a_host_that_ignores_or_reaps_its_children_loses_none() -> None:
+    """A parent such as nohup's may leave SIGCHLD ignored: the kernel reaps then."""
+    tried, _, _, _ = trial("""
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+def page(path):
+    if path == "/a":
+        os._exit(5)
+    return 200
+trial(["/a", "/b"])
+assert signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+""")
+    assert tried == [("/a", "ended the process with code 5"), ("/b", "")]
+
+
+def test_a_lock_that_a_thread_of_the_master_holds_costs_a_time_limit() -> None:
+    tried, _, _, _ = trial("""
+lock = threading.Lock()
+held = threading.Event()
+def hold():
+    with lock:
+        held.set()
+        time.sleep(600)
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+def page(path):
+    if path == "/locked":
+        with lock:
+            pass
+    return 200
+trial(["/locked", "/b"])
+""")
+    assert tried == [("/locked", "no answer within 0.3 s"), ("/b", "")]
+
+
+def test_a_signal_that_waits_ends_the_trial() -> None:
+    tried, note, seconds, _ = trial("""
+begun = time.monotonic()
+def stopped(): return time.monotonic() > begun + 0.3
+def page(path):
+    time.sleep(600)
+trial(["/a", "/b"], candidate=100.0, total=1000.0)
+""")
+    assert note == "a signal waits"
+    assert seconds < 10
+    assert tried[0] == ("/a", "not tried: a signal waits")
+
+
+def test_callbacks_before_the_fork_are_called_again_only_where_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ordinarily once; what a second call raises ends no start."""
+    called: list[str] = []
+
+    def second() -> None:
+        called.append("second")
+        if called.count("second") == 2:
+            raise ValueError("closed already")
+
+    monkeypatch.setattr(callbacks, "_before", [lambda: called.append("first"), second])
+    monkeypatch.setattr(callbacks, "_called", [])
+    callbacks.run_before()
+    callbacks.run_before()
+    assert called == ["first", "second"]
+    (fault,) = callbacks.run_before_again()
+    assert "raised ValueError: closed already" in fault
+    assert called.count("first") == 2
+
+
+def test_the_command_tries_the_routes_of_an_application(tmp_path: Any) -> None:
+    """Without a server; for programs too."""
+    pytest.importorskip("flask")
+    (tmp_path / "site_app.py").write_text(
+        "import flask\n"
+        "app = flask.Flask('site', static_folder=None)\n"
+        "app.add_url_rule('/', 'index', lambda: 'ok')\n"
+        "app.add_url_rule('/gone', 'gone', lambda: ('', 404))\n"
+        "app.add_url_rule('/logout', 'logout', lambda: 'bye')\n"
+        "def factory(): return app\n"
+    )
+    main = ("-m", "cowpreload", "warmup")
+    done = run(*main, "site_app", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    about = [
+        (each["path"], each["status"], each["dropped"]) for each in shown["routes"]
+    ]
+    assert about == [("/", 200, ""), ("/gone", 404, "answered 404")]
+    assert shown["left_out"] == [
+        {"path": "/logout", "reason": "`logout` ends a session"}
+    ]
+    assert shown["routes"][0]["private"] > 0
+    done = run(*main, "site_app:factory()", cwd=tmp_path)
+    assert "1 of 2 would be warmed, 1 were left out" in done.stdout
+    done = run(*main, "site_app:nothing", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "app=site_app:nothing: names nothing that can be called" in done.stderr
+    done = run(*main, "nowhere.wsgi", cwd=tmp_path)
+    assert "app=nowhere.wsgi: No module named 'nowhere'" in done.stderr
