@@ -34,6 +34,7 @@ SOURCES = (
     "edges.c",
     "loads.c",
     "immortal.c",
+    "c_heap.c",
     "seal.c",
     "api.c",
 )
@@ -46,6 +47,7 @@ HEADERS = (
     "still.h",
     "words.h",
     "immortal.h",
+    "c_heap.h",
     "seal.h",
     "pointers.h",
     "edges.h",

@@ -10,6 +10,8 @@
 #define _GNU_SOURCE 1 /* the very text of pyconfig.h: another is a warning */
 #include "seal.h"
 
+#include "c_heap.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +21,7 @@
 
 #include <sys/mman.h>
 
-/* ---- Python's small objects: pools of blocks of one size ---------------- */
+/* Python's small objects: pools of blocks of one size. */
 
 /* pymalloc of CPython 3.10 to 3.15 on 64 bits. */
 enum { POOL = 16384, HEADER = 48, STEP = 16, LARGEST = 512, PAGE = 4096 };
@@ -119,107 +121,8 @@ static int seal_python(struct cow_seal *out) {
 
 #endif
 
-#ifdef __GLIBC__
-#include <dlfcn.h>
-#include <malloc.h>
-#include <stdio.h>
-#include <unistd.h>
-
-/* ---- the C heap: chunks of any size ------------------------------------- */
-
-/* A request above LARGE that no hole can serve might become a mapping, and glibc
- * changes its thresholds when that is freed: these are only made for holes that are
- * known. Chunks up to CACHED are kept by the thread's cache when they are freed. */
-enum { LARGE = 64 * 1024, CACHED = 1040, ALIGN = 16, OVERHEAD = 8 };
-
-/* What the thread's cache may hold and glibc counts as used: the most that is filled
- * beyond what it says is free. */
-enum { CACHE_MOST = 512 * 1024 };
-
-/* Whether malloc() is glibc's own, and not one that was preloaded or linked. */
-static int is_glibc(void) {
-    Dl_info ours, theirs;
-    return dladdr((void *)malloc, &ours) && dladdr((void *)malloc_info, &theirs) &&
-           ours.dli_fbase == theirs.dli_fbase;
-}
-
-struct c_heap {
-    uintptr_t top; /* where the last chunk began, which is fresh memory */
-    uint64_t most; /* bytes that can be holes; what exceeds it was no hole */
-};
-
-static struct c_heap look_at(void) {
-#if __GLIBC_PREREQ(2, 33)
-    struct mallinfo2 info = mallinfo2();
-    size_t kept = info.keepcost, unused = info.fordblks;
-#else
-    struct mallinfo info = mallinfo(); /* its numbers are 32 bits wide */
-    size_t kept = (unsigned)info.keepcost, unused = (unsigned)info.fordblks;
-#endif
-    return (struct c_heap){.top = (uintptr_t)sbrk(0) - kept,
-                           .most = (unused > kept ? unused - kept : 0) + CACHE_MOST};
-}
-
-/* The largest free chunk of the main heap, 0 if it is below LARGE. malloc_info() lists
- * them by size; the first heap is the main one. */
-static size_t largest_hole(void) {
-    static char text[32 * 1024];
-    size_t largest = 0;
-    unsigned long from, to;
-    FILE *file = fmemopen(text, sizeof text, "w");
-    if (!file) return 0;
-    (void)malloc_info(0, file);
-    (void)fclose(file);
-    text[sizeof text - 1] = 0;
-    const char *end = strstr(text, "</sizes>");
-    for (const char *at = text; end && (at = strchr(at, '<')) && at < end; at++)
-        if ((sscanf(at, "<size from=\"%lu\" to=\"%lu\"", &from, &to) == 2 ||
-             sscanf(at, "<unsorted from=\"%lu\" to=\"%lu\"", &from, &to) == 2) &&
-            to > largest)
-            largest = to;
-    return largest < LARGE ? 0 : largest;
-}
-
-/* Take a hole for a chunk of `size`; 0 if there is none. What comes from the top
- * instead is given back, unless the thread's cache would keep it for the workers. */
-static int fill_chunk(const struct c_heap *heap, size_t size, struct cow_seal *out) {
-    void *chunk = malloc(size - OVERHEAD);
-    if (!chunk) return 0;
-    if ((uintptr_t)chunk >= heap->top) {
-        if (size > CACHED) free(chunk);
-        return 0;
-    }
-    out->chunks++;
-    out->chunk_bytes += malloc_usable_size(chunk) + OVERHEAD;
-    return out->chunk_bytes <= heap->most;
-}
-
-static int seal_c_heap(struct cow_seal *out) {
-    if (!is_glibc()) return COW_UNSEALED_UNKNOWN;
-    struct c_heap heap = look_at();
-    for (size_t hole; (hole = largest_hole()) && fill_chunk(&heap, hole, out);) {
-    }
-    size_t size = LARGE;
-    while (size >= 2 * ALIGN) {
-        while (fill_chunk(&heap, size, out)) {
-        }
-        size_t step = size / 16 / ALIGN * ALIGN;
-        size -= size <= CACHED ? ALIGN : step < size - CACHED ? step : size - CACHED;
-    }
-    return out->chunk_bytes <= heap.most ? COW_SEALED : COW_UNSEALED_UNKNOWN;
-}
-
-#else
-
-static int seal_c_heap(struct cow_seal *out) {
-    (void)out;
-    return COW_UNSEALED_UNKNOWN;
-}
-
-#endif
-
 void cow_seal(struct cow_seal *out) {
     memset(out, 0, sizeof *out);
     out->python = (uint32_t)seal_python(out);
-    out->c_heap = (uint32_t)seal_c_heap(out);
+    out->c_heap = (uint32_t)cow_c_heap_fill(out);
 }

@@ -34,6 +34,16 @@ def test_young_objects_land_between_inherited_ones() -> None:
     assert sealed["master_grew"] - plain["master_grew"] < 1 << 20
 
 
+def test_a_workers_threads_allocate_in_the_heaps_of_the_masters() -> None:
+    plain, sealed = (
+        json.loads(run("tests/programs/arenas.py", mode, check=True).stdout)
+        for mode in ("off", "on")
+    )
+    assert plain["private"] > 4 * plain["young"]
+    assert sealed["private"] < 1.4 * sealed["young"]
+    assert sealed["master_grew"] - plain["master_grew"] < 3 << 20
+
+
 def test_objects_of_malloc_are_filled_with_the_c_heap() -> None:
     plain = fragmented("off", PYTHONMALLOC="malloc")
     sealed = fragmented("on", PYTHONMALLOC="malloc")
