@@ -152,7 +152,7 @@ def build(binary: str, output: Path) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="cowpreload-") as name:
         work = Path(name)
         shutil.copytree(sources(), work / "plugin")
-        for header in ("cow.h", "verdict.h", "board.h", "immortal.h"):
+        for header in ("cow.h", "verdict.h", "board.h", "served.h", "immortal.h"):
             shutil.copy(_PACKAGE / "native" / header, work / "plugin")
         (work / "plugin" / "cow_options.h").write_text(option_table())
         (work / "plugin" / "cow_build.h").write_text(_identity(binary))

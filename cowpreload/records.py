@@ -105,6 +105,29 @@ class SlotView:
 
 
 @dataclass(frozen=True)
+class Served:
+    """A page as it was noted: one path that was requested, its host, and how often.
+
+    `count` is of all requests for the same page, as far as native/served.c can tell;
+    where there are more pages than places, it is an estimate.
+    """
+
+    path: str
+    host: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the paths of one page have in common, an example of them, and a count."""
+
+    shape: str
+    path: str
+    host: str
+    count: int
+
+
+@dataclass(frozen=True)
 class WarmupReport:
     """What was requested in the master before the fork."""
 

@@ -18,6 +18,7 @@
 
 static char *settings_text;
 static int exits_fast;
+static int notes;
 static int handlers_begun;
 static pthread_t handlers_thread;
 static int pending_code = -1;
@@ -55,11 +56,14 @@ struct cow_api *cow_bridge_configure(void) {
                     uwsgi.numproc, uwsgi.lazy || uwsgi.lazy_apps, uwsgi.master_process,
                     uwsgi.async > 1 || uwsgi.loop != NULL));
     if (address > 0) exits_fast = number(call(HOST, "exits_fast", "()")) == 1;
+    if (address > 0) notes = number(call(HOST, "notes", "()")) == 1;
     PyGILState_Release(gil);
     return address > 0 ? (struct cow_api *)(uintptr_t)address : NULL;
 }
 
 int cow_bridge_exits_fast(void) { return exits_fast; }
+
+int cow_bridge_notes(void) { return notes; }
 
 /* The interpreter of an application; NULL if it is of another language. */
 static PyInterpreterState *interpreter_of(const struct uwsgi_app *app) {

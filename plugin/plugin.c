@@ -10,7 +10,7 @@
  *     on_load        master, before any setting is read: is this our binary?
  *     preinit_apps   master, Python is up: settings, all faults at once
  *     postinit_apps  master, applications are loaded: warm up, audit, freeze
- *     post_fork      worker: slot, watching thread
+ *     post_fork      worker: slot, watching thread; note what is served
  *     hijack_worker  worker, signals are set: after_fork callbacks, ready
  *     master_cycle   master, about once a second: log what was recycled
  *     atexit         worker: leave
@@ -35,6 +35,17 @@ static void postinit_apps(void) {
     if (cow_bridge_stage()) exit(1);
 }
 
+/* After a request, its answer and its connection: note what a warm up could request. */
+static void note(struct wsgi_request *request) {
+    if (request->status != 200 || request->method_len != 3 ||
+        memcmp(request->method, "GET", 3) || request->query_string_len ||
+        request->authorization_len)
+        return;
+    (void)cow_api->served_note(&cow_api->board->served, request->uri, request->uri_len,
+                               request->host, request->host_len, request->cookie,
+                               request->cookie_len);
+}
+
 static void post_fork(void) {
     if (uwsgi.mywid == 0) return;
     cow_worker_forget_master();
@@ -45,6 +56,8 @@ static void post_fork(void) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     (void)cow_bridge_begin(); /* it has said why; the worker serves on, unwatched */
+    if (cow_bridge_notes())
+        uwsgi_string_new_list(&uwsgi.after_request_hooks, "cow")->custom_ptr = note;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

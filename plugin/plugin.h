@@ -34,6 +34,8 @@ int cow_bridge_after_fork(void);
 int cow_bridge_ready(void);
 /* Whether workers leave fast, as `cow-exit` says. */
 int cow_bridge_exits_fast(void);
+/* Whether what is served is to be noted, for a warm up. */
+int cow_bridge_notes(void);
 /* Whether the heap has become immortal: Python's finalization must not see it. */
 int cow_bridge_immortal(void);
 /* Give the collector back what was frozen, for a whole finalization. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
+from cowpreload.report.learned import learned_line
 from cowpreload.report.text import board_table
 
 HELP = "show the workers of a running server"
@@ -19,11 +20,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one table."""
+    from cowpreload import served
     from cowpreload.cli import who
+    from cowpreload.shapes import shapes
 
     board = who.server(arguments.who)
     workers = [replace(each, pid=board.seen(each.pid)) for each in board]
     print(board_table(board.seen(board.master_pid), workers))
+    learned = learned_line(served.noted(board), shapes(served.read(board)))
+    if learned:
+        print(learned)
     note = who.in_our_pids(board)
     if note:
         print(f"note: {note}")

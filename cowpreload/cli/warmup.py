@@ -1,7 +1,8 @@
-"""What cow-warmup=auto would do with an application, without a server.
+"""What cow-warmup=auto knows: of a running server, or of an application without one.
 
-Loads the application, finds its routes and tries them in a forked child, as a server
-would at its start. Nothing is requested but in that child. COW_WARMUP_* variables act.
+Of a server, the pages that were learned from its traffic. An application is loaded, its
+routes are found and tried in a forked child, as a server would at its start; nothing is
+requested but in that child, and COW_WARMUP_* variables act.
 """
 
 from __future__ import annotations
@@ -18,23 +19,33 @@ from typing import Any
 
 from cowpreload.audit import descriptors
 from cowpreload.candidates import Found, Tried
+from cowpreload.cli.learned import show_learned
 from cowpreload.errors import NotFoundError, said
 from cowpreload.hosts.auto import Automatic
 from cowpreload.settings_given import read
 from cowpreload.units import format_size
 from cowpreload.warmup_visits import Manner
 
-HELP = "try an application's routes, as cow-warmup=auto does"
+HELP = "list the pages that cow-warmup=auto knows of a server or an application"
 _NAMES = ("application", "app")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The application, and how to show what it did."""
+    """The server or the application, and how to show what it did."""
     parser.add_argument(
-        "app", help="module, module:name or module:factory(), as gunicorn takes it"
+        "app",
+        nargs="?",
+        default="",
+        help="a server's PID (default: the only server); or module, module:name or "
+        "module:factory(), as gunicorn takes it",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="every candidate, for programs"
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="every page, for programs")
+    form.add_argument(
+        "--write",
+        metavar="FILE",
+        default="",
+        help="what a server has learned, as its setting: for uWSGI if it ends in .ini",
     )
 
 
@@ -113,6 +124,10 @@ def _as_text(found: Found, tried: list[Tried], note: str, seconds: float) -> str
 
 def run(arguments: argparse.Namespace) -> int:
     """Load, find, try, show; 1 if nothing would be warmed."""
+    if not arguments.app or arguments.app[0] in ":0123456789":
+        return show_learned(arguments.app, as_json=arguments.json, file=arguments.write)
+    if arguments.write:
+        raise NotFoundError(f"app={arguments.app}: --write needs a server's pid")
     before = descriptors()
     app = load(arguments.app)
     settings = read({})

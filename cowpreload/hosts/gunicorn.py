@@ -22,9 +22,11 @@ from gunicorn.workers.sync import SyncWorker
 from cowpreload import callbacks, collector, watch, writers
 from cowpreload.errors import NativeError
 from cowpreload.hosts.gunicorn_drain import DrainMixin
+from cowpreload.hosts.gunicorn_hooks import chain
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_master import MASTER
 from cowpreload.leave import exit_code, leave
+from cowpreload.served import Noting, wanted
 from cowpreload.settings import Settings
 from cowpreload.watch import Host, Watch
 
@@ -95,8 +97,18 @@ class CowMixin:
         fast = fast or MASTER.immortal
         self._cow_chain_exit(leave if fast else _finalize)
         self._cow_start_watch()
+        if MASTER.board is not None and wanted(self._cow_settings):
+            self.cow_note(Noting(MASTER.board))
         self._cow_run_after()
         super().init_process()  # type: ignore[misc]
+
+    def cow_note(self, noting: Noting) -> None:
+        """Let the requests of this worker be noted, after their answers."""
+        setting = self.cfg.settings["post_request"]
+        if setting.get() is setting.default:
+            setting.value = noting.after_wsgi
+        else:
+            chain(self.cfg, "post_request", noting.after_wsgi)
 
     def _cow_run_after(self) -> None:
         """The application's callbacks; one that raises ends this worker.

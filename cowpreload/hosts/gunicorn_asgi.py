@@ -17,6 +17,7 @@ from gunicorn.workers import gasgi
 from cowpreload.hosts.gunicorn import CowMixin
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_timeouts import for_idle, for_requests
+from cowpreload.served import Noting
 
 _SERVICE_RESTART = 1012  # of RFC 6455's registry of close codes
 
@@ -58,6 +59,8 @@ class ASGIDrainMixin:
     nr_conns: int
     cow_draining = False
     cow_connections: weakref.WeakSet[Any]
+    asgi: Any
+    _cow_noting: Noting | None = None
     _cow_until = 0.0
 
     def init_process(self) -> None:
@@ -67,6 +70,17 @@ class ASGIDrainMixin:
             gasgi.ASGIProtocol = _announcing(gasgi.ASGIProtocol)
         self.cow_connections = weakref.WeakSet()
         super().init_process()  # type: ignore[misc]
+
+    def cow_note(self, noting: Noting) -> None:
+        """gunicorn's post_request hook would have each connection wait for the end of
+        an application's background tasks."""
+        self._cow_noting = noting
+
+    def load_wsgi(self) -> None:
+        """The application, as the connections call it."""
+        super().load_wsgi()  # type: ignore[misc]
+        if self._cow_noting is not None:
+            self.asgi = self._cow_noting.around_asgi(self.asgi)
 
     def handle_exit_signal(self) -> None:
         """SIGTERM, in the loop."""

@@ -19,6 +19,7 @@ from typing import Any
 from uvicorn.config import Config
 
 from cowpreload.hosts.gunicorn_timeouts import for_idle, for_requests
+from cowpreload.served import Noting
 
 _NEEDED = ("connection_made", "on_response_complete", "shutdown")
 _CLOSE = (b"connection", b"close")
@@ -64,6 +65,13 @@ def draining(protocol: Any) -> Any:
 
     class Draining(protocol):  # type: ignore[misc]
         cow_drain: Drain
+        app: Any
+
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            noting = self.cow_drain.worker.cow_noting
+            if noting is not None:
+                self.app = noting.around_asgi(self.app)
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -101,6 +109,7 @@ class UvicornMixin:
     config: Any
     log: Any
     ppid: int
+    cow_noting: Noting | None = None
     _cow_protocol: Any = None
     _cow_orphan = False
 
@@ -128,6 +137,10 @@ class UvicornMixin:
         if self.config.timeout_graceful_shutdown is None:
             seconds = for_requests(self.cfg.graceful_timeout)
             self.config.timeout_graceful_shutdown = seconds
+
+    def cow_note(self, noting: Noting) -> None:
+        """The connections do it, with the application as uvicorn understood it."""
+        self.cow_noting = noting
 
     def notify(self) -> None:
         """The heartbeat: without a master, go, as gunicorn's own workers do."""

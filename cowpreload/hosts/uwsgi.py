@@ -21,6 +21,7 @@ from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.kinds import UWSGI
 from cowpreload.records import PreloadReport, SealReport
 from cowpreload.sealing import seal
+from cowpreload.served import wanted
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
@@ -111,6 +112,12 @@ def configure(
 def exits_fast() -> int:
     """1 if workers leave by os._exit."""
     return int(_state.settings.exit == "fast")
+
+
+@reported
+def notes() -> int:
+    """1 if workers note what they serve."""
+    return int(wanted(_state.settings))
 
 
 @reported

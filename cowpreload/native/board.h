@@ -5,12 +5,13 @@
 #ifndef COW_BOARD_H
 #define COW_BOARD_H
 
+#include "served.h"
 #include "verdict.h"
 
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_REVISION 6u /* change with any struct below, and cow_walk of immortal.h */
+#define COW_REVISION 7u /* change with any struct below, and cow_walk of immortal.h */
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 
@@ -113,6 +114,7 @@ struct cow_board {
     struct cow_python python;
     struct cow_slot slot[COW_SLOTS]; /* slot n stands at n - 1 */
     struct cow_end end[COW_SLOTS];
+    struct cow_served served;
 };
 
 /* A ticket whose holder is dead and not replaced, or that has been held longer

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from types import FunctionType, MethodType
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from cowpreload.candidates import Candidate, Found
 from cowpreload.errors import RAISED, said
@@ -73,6 +73,13 @@ def _order(path: str) -> tuple[int, int, str]:
 
 def _is_below(path: str, above: str) -> bool:
     return path == above or path.startswith(above.rstrip("/") + "/")
+
+
+def why_not_again(path: str, skip: Collection[str] = ()) -> str:
+    """Why a path that a visitor has requested is not requested unasked, or ""."""
+    if any(_is_below(path, each) for each in skip):
+        return "warmup-skip"
+    return why_left_out(Route(unquote(path)))
 
 
 def find(

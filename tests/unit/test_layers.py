@@ -50,6 +50,8 @@ STAGES = {
     "immortal",
     "sealing",
     "settling",
+    "served",
+    "shapes",
     "watch",
     "board",
     "leave",
@@ -58,6 +60,7 @@ STAGES = {
 # Where one stage has two files.
 PARTS = {
     "watch": {"board"},
+    "served": {"board"},
     "immortal": {"freezing"},
     "freezing": {"holders"},
     "routes": {"routes"},

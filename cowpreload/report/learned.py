@@ -1,0 +1,57 @@
+"""What a running server has learned from its traffic: a table, JSON, a list to write.
+
+Takes Shape records; gives texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from cowpreload.records import Shape
+
+
+def learned_line(noted: int, shapes: Sequence[Shape]) -> str:
+    """One line; empty where nothing is noted."""
+    if not noted:
+        return ""
+    return f"traffic: {len(shapes)} kinds of pages in {noted} noted requests"
+
+
+def learned_table(
+    noted: int, shapes: Sequence[Shape], left_out: Mapping[str, str]
+) -> str:
+    """One line a kind of page, the most requested first; `left_out`: path and why."""
+    if not shapes and not left_out:
+        return (
+            "no request was noted; noted are GETs without a query and without a login, "
+            "answered with 200, of a server with cow-warmup = auto"
+        )
+    hosts = {each.host for each in shapes}
+    lines = [learned_line(noted, shapes), f"{'requests':>8}  path"]
+    for each in shapes:
+        host = f"  {each.host}" if len(hosts) > 1 else ""
+        kind = f"  ({each.shape})" if each.shape != each.path else ""
+        lines.append(f"{each.count:>8}  {each.path}{kind}{host}")
+    lines += [f"left out: {path}: {reason}" for path, reason in left_out.items()]
+    return "\n".join(lines)
+
+
+def learned_json(
+    noted: int, shapes: Sequence[Shape], left_out: Mapping[str, str]
+) -> str:
+    """The same for a program."""
+    pages = [asdict(each) for each in shapes]
+    left = [{"path": path, "reason": reason} for path, reason in left_out.items()]
+    made = {"version": 1, "noted": noted, "shapes": pages, "left_out": left}
+    return json.dumps(made, indent=2)
+
+
+def learned_list(shapes: Sequence[Shape], ini: bool) -> str:
+    """The paths as the setting: lines of an `ini`, or of a gunicorn.conf.py."""
+    paths = list(dict.fromkeys(each.path for each in shapes))
+    if ini:  # where a percent sign begins a name of uWSGI's
+        return "".join(f"cow-warmup = {path.replace('%', '%%')}\n" for path in paths)
+    lines = "".join(f"    {path!r},\n" for path in paths)
+    return f"cow_warmup = [\n{lines}]\n"

@@ -1,0 +1,98 @@
+"""What a running server learns from its traffic, and shows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import CLASSES, Servers
+from harness.processes import script, wait_until
+from harness.server import Server
+
+from cowpreload import served
+from cowpreload.board import open_board
+
+AUTO = {"cow-warmup": "auto"}
+LOGGED_IN = {"Cookie": "csrftoken=1; sessionid=secret"}
+PAGES = {"/", "/product/#/", "/a%20b/%D0%BF"}
+
+
+def shown(server: Server, *arguments: str) -> str:
+    command = [script("cowpreload"), "warmup", *arguments, str(server.pid)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def learned(server: Server) -> dict[str, Any]:
+    made = json.loads(shown(server, "--json"))
+    return {each["shape"]: each for each in made["shapes"]}
+
+
+def visit(server: Server) -> None:
+    """Every kind of request, some of which must not be noted."""
+    for number in range(3):
+        assert server.get(f"/product/{number}/")[0] == 200
+    assert server.get("/a%20b/%D0%BF")[0] == 200
+    for path in ("/logout", "/404", "/500", "/sum?n=3", f"/long/{'a' * 1500}"):
+        server.get(path)
+    assert server.get("/private", headers=LOGGED_IN)[0] == 200
+    assert server.get("/private", headers={"Authorization": "Basic eA=="})[0] == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["sync", "threaded", *CLASSES, "uwsgi", "uwsgi-threaded"]
+)
+def test_pages_that_were_served_are_learned_and_nothing_else(
+    servers: Servers, tmp_path: Path, host: str
+) -> None:
+    server = servers.on(host, AUTO).wait_serving()
+    visit(server)
+    # A worker notes after its answer has been read.
+    wait_until(lambda: set(learned(server)) >= PAGES, 20, "all pages")
+    pages = learned(server)
+    assert set(pages) == PAGES
+    assert pages["/product/#/"]["count"] == 3
+    assert pages["/a%20b/%D0%BF"]["path"] == "/a%20b/%D0%BF"
+    assert pages["/"]["host"] == f"127.0.0.1:{server.port}"
+    assert "secret" not in server.log
+    status = subprocess.run(
+        [script("cowpreload"), "status", str(server.pid)],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert "traffic: 4 kinds of pages in " in status.stdout
+    assert "left out: /logout: `logout` ends a session\n" in shown(server)
+    if host == "sync":
+        file = tmp_path / "learned.ini"
+        assert shown(server, "--write", str(file)) == ""
+        assert "cow-warmup = /a%%20b/%%D0%%BF\n" in file.read_text()
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_a_server_that_is_not_asked_to_learn_notes_nothing(
+    servers: Servers, host: str
+) -> None:
+    server = servers.on(host).wait_serving()
+    visit(server)
+    assert served.noted(open_board(server.pid)) == 0
+    assert "no request was noted" in shown(server)
+
+
+def test_the_hook_of_the_user_s_is_called_too(servers: Servers, tmp_path: Path) -> None:
+    """gunicorn has room for one."""
+    log = tmp_path / "hooks"
+    config = tmp_path / "conf.py"
+    config.write_text(
+        "def post_request(worker, req, environ, resp):\n"
+        f"    open({str(log)!r}, 'a').write(req.path + '\\n')\n"
+        "    if req.path == '/raise':\n"
+        "        raise ValueError\n"
+    )
+    server = servers.on("sync", {**AUTO, "config": str(config)}).wait_serving()
+    server.get("/raise")
+    assert server.get("/after")[0] == 200
+    wait_until(lambda: "/after" in learned(server), 20, "the page")
+    assert log.read_text().splitlines()[-2:] == ["/raise", "/after"]

@@ -1,0 +1,70 @@
+"""What is said of the traffic that was noted."""
+
+from __future__ import annotations
+
+import configparser
+import json
+from pathlib import Path
+
+from cowpreload.cli import learned
+from cowpreload.records import Shape
+from cowpreload.report.learned import (
+    learned_json,
+    learned_line,
+    learned_list,
+    learned_table,
+)
+
+PAGES = [
+    Shape("/", "/", "h", 811),
+    Shape("/product/#/", "/product/17/", "h", 40),
+    Shape("/a%20b", "/a%20b", "h", 2),
+]
+LEFT = {"/logout/": "`logout` ends a session"}
+
+
+def test_the_table_of_what_was_learned() -> None:
+    assert learned_table(900, PAGES, LEFT).splitlines() == [
+        "traffic: 3 kinds of pages in 900 noted requests",
+        "requests  path",
+        "     811  /",
+        "      40  /product/17/  (/product/#/)",
+        "       2  /a%20b",
+        "left out: /logout/: `logout` ends a session",
+    ]
+    assert learned_line(0, []) == ""
+    assert "no request was noted" in learned_table(0, [], {})
+    assert "  other" in learned_table(900, [*PAGES, Shape("/", "/", "other", 1)], {})
+
+
+def test_json_has_all_of_it() -> None:
+    made = json.loads(learned_json(900, PAGES, LEFT))
+    assert made["noted"] == 900
+    assert [each["path"] for each in made["left_out"]] == ["/logout/"]
+    assert made["shapes"][1] == {
+        "shape": "/product/#/",
+        "path": "/product/17/",
+        "host": "h",
+        "count": 40,
+    }
+
+
+def test_the_list_can_be_read_as_the_setting(tmp_path: Path) -> None:
+    pages = [*PAGES, Shape("/", "/", "other", 1), Shape("/o'k", "/o'k", "h", 1)]
+    found: dict[str, object] = {}
+    exec(learned_list(pages, ini=False), found)
+    assert found["cow_warmup"] == ["/", "/product/17/", "/a%20b", "/o'k"]
+    text = learned_list(pages, ini=True)
+    assert text.splitlines()[2] == "cow-warmup = /a%%20b"
+    parser = configparser.ConfigParser(strict=False)
+    parser.read_string("[uwsgi]\n" + text)
+
+
+def test_the_file_is_its_owner_s_and_whole(tmp_path: Path) -> None:
+    path = tmp_path / "warmup.ini"
+    path.write_text("before")
+    path.chmod(0o644)
+    learned._write(path, "after")
+    assert path.read_text() == "after"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
