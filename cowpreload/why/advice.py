@@ -118,9 +118,9 @@ def _attributes(row: Row, sharing: Sharing) -> str:
 
 def _allocator(row: Row, sharing: Sharing) -> str:
     return (
-        "by new objects in memory that was free at the fork: cow-seal fills what is "
-        "free between inherited objects; whole free pools and what is freed later "
-        "stay, and warm-up requests bring their own."
+        "by new objects between inherited ones, in slots that were free at the fork "
+        "or have been freed since: cow-seal = on fills what is free at the fork; what "
+        "the master and the worker free later stays."
     )
 
 

@@ -64,10 +64,25 @@ class Changes:
             self._on_heap(evidence, place, ffi.unpack(self._out, count))
         return evidence
 
+    def young(self, page: int, place: Place | None) -> str:
+        """What the worker has on a page that held nothing of the master's."""
+        if not isinstance(place, Pool):
+            return "malloc" if place else ""
+        kinds: Counter[str] = Counter()
+        for block in place.blocks(page):
+            if block.used:
+                found = self._ours.objects.in_block(block.start, block.size)
+                kinds[found[1].label if found else "memory of no object"] += 1
+        top = kinds.most_common(1)
+        return f"objects: {top[0][0]}" if top else "free pools"
+
     def _on_heap(
         self, evidence: Evidence, place: Place, changed: Sequence[int]
     ) -> None:
         before = self._theirs.heap.place(evidence.page)
+        if before and not any(each.used for each in before.blocks(evidence.page)):
+            evidence.add(Cause.NEW, self.young(evidence.page, place))
+            return
         block: Block | None = None
         offsets: list[int] = []
         for word in changed:

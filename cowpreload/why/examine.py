@@ -18,7 +18,7 @@ from cowpreload.errors import WhyError
 from cowpreload.why import booking, snapshot
 from cowpreload.why.changes import Changes, Process
 from cowpreload.why.evidence import Evidence
-from cowpreload.why.heap import Heap, Pool
+from cowpreload.why.heap import Heap
 from cowpreload.why.locate import Worker, locate, python_in
 from cowpreload.why.naming import Names
 from cowpreload.why.objects import Objects
@@ -205,15 +205,7 @@ class _Examination:
         if changes is None:
             return Cause.NEW, mapping.name
         place = self._ours.heap.place(page.address)
-        if not isinstance(place, Pool):
-            return Cause.NEW, "malloc" if place else mapping.name
-        kinds: Counter[str] = Counter()
-        for block in place.blocks(page.address):
-            if block.used:
-                found = self._ours.objects.in_block(block.start, block.size)
-                kinds[found[1].label if found else "memory of no object"] += 1
-        top = kinds.most_common(1)
-        return Cause.NEW, f"objects: {top[0][0]}" if top else "free pools"
+        return Cause.NEW, changes.young(page.address, place) or mapping.name
 
     def _own(self, changes: Changes) -> None:
         """Name the plain memory that changed, and the containers."""

@@ -30,6 +30,7 @@ WAYS = {
     "replace": Cause.STORAGE,
     "slots": Cause.ATTRIBUTES,
     "fill": Cause.ALLOCATOR,
+    "pools": Cause.NEW,
     "code": Cause.SPECIALIZATION,
     "counters": Cause.COUNTERS,
     "buffer": Cause.LIBRARY,

@@ -100,6 +100,15 @@ def holes() -> list[bytes]:
     return data
 
 
+def free_pools() -> list[bytes]:
+    """Pools without an object, in arenas that stay for the sake of one object each."""
+    return [b"%096d" % number for number in range(2 * COUNT)][::5000]
+
+
+def fill_pools(data: list[bytes]) -> None:
+    KEPT.extend(b"%096d" % number for number in range(COUNT))
+
+
 def fill(data: list[bytes]) -> None:
     KEPT.extend(b"%096d" % number for number in range(len(data) // 2))
 
@@ -202,6 +211,7 @@ WAYS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "attributes": (lambda: [Record(1) for _ in range(COUNT)], set_attributes),
     "slots": (lambda: [Slotted(1) for _ in range(COUNT)], set_attributes),
     "fill": (holes, fill),
+    "pools": (free_pools, fill_pools),
     "code": (cold_code, run_code),
     "counters": (warm_code, run_code),
     "buffer": (buffer, write),
