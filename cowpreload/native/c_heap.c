@@ -27,9 +27,11 @@
  * known. Chunks up to CACHED are kept by the thread's cache when they are freed. */
 enum { LARGE = 64 * 1024, CACHED = 1040, ALIGN = 16, OVERHEAD = 8 };
 
-/* What the thread's cache may hold and glibc counts as used: the most that is filled
- * beyond what it says is free. */
-enum { CACHE_MOST = 512 * 1024 };
+enum { PROBE = 2000 }; /* more than CACHED: what is cached counts as used */
+
+/* What the thread's cache may hold and glibc counts as used, 536 KiB from 2.42 on (16
+ * of each size): the most that is filled beyond what it says is free. */
+enum { CACHE_MOST = 1024 * 1024 };
 
 /* A new arena's first memory, less than which another allocation cannot add. */
 enum { ARENA_LEAST = 128 * 1024 };
@@ -38,13 +40,6 @@ enum { ARENA_LEAST = 128 * 1024 };
 enum { THREADS = 64 };
 
 #define FOREVER_MS ((uint64_t)1 << 40)
-
-/* Whether malloc() is glibc's own, and not one that was preloaded or linked. */
-static int is_glibc(void) {
-    Dl_info ours, theirs;
-    return dladdr((void *)malloc, &ours) && dladdr((void *)malloc_info, &theirs) &&
-           ours.dli_fbase == theirs.dli_fbase;
-}
 
 struct heap {
     uintptr_t start; /* holes lie from here on */
@@ -57,15 +52,36 @@ struct totals {
     size_t size;   /* bytes of all heaps */
 };
 
-static struct totals look_at_all(void) {
 #if __GLIBC_PREREQ(2, 33)
-    struct mallinfo2 info = mallinfo2();
-    return (struct totals){info.keepcost, info.fordblks, info.arena};
+#define INFO mallinfo2
+typedef size_t counted;
 #else
-    struct mallinfo info = mallinfo(); /* its numbers are 32 bits wide */
-    return (struct totals){(unsigned)info.keepcost, (unsigned)info.fordblks,
-                           (unsigned)info.arena};
+#define INFO mallinfo
+typedef unsigned counted; /* its numbers are 32 bits wide */
 #endif
+
+static struct totals look_at_all(void) {
+    struct INFO info = INFO();
+    return (struct totals){(counted)info.keepcost, (counted)info.fordblks,
+                           (counted)info.arena};
+}
+
+/* Whether malloc() is glibc's own, and not one that was preloaded or linked: glibc
+ * counts what it gives. (The address of malloc() does not tell: a program with fixed
+ * addresses, as Debian's python3.14 and 3.15, has one of its own in its table. Other
+ * allocators bring a mallinfo() with them; malloc_info() is glibc's alone.) */
+static int is_glibc(void) {
+    Dl_info counts, lists;
+    if (!dladdr((void *)INFO, &counts) || !dladdr((void *)malloc_info, &lists) ||
+        counts.dli_fbase != lists.dli_fbase)
+        return 0;
+    struct totals before = look_at_all();
+    void *probe = malloc(PROBE);
+    struct totals after = look_at_all();
+    size_t grown = after.size - after.unused - (before.size - before.unused);
+    int known = probe && grown == malloc_usable_size(probe) + OVERHEAD;
+    free(probe);
+    return known;
 }
 
 /* What malloc_info() tells: heap after heap, and in each its free chunks by size. */
