@@ -157,5 +157,9 @@ def freeze(
         walked = _walk(walk, held)
     release()
     gc.freeze()
+    # Else the collector waits, in each worker, until a quarter as many objects as it
+    # last left alive are new: over 2,000,000 inherited ones, the cycles of 500,000
+    # stayed, 33 MB instead of 11. There is nothing left to do here but to count anew.
+    gc.collect()
     seconds = time.monotonic() - start
     return FreezeReport(gc.get_freeze_count(), collected, seconds, walked, fault=fault)

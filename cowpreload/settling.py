@@ -38,8 +38,5 @@ def settle() -> SettleReport | None:
     collected = gc.collect()
     objects = writers.keep()
     gc.freeze()
-    # The collector waits until a quarter as many objects as it last left alive are new:
-    # a million settled ones would put the next full collection off by 250,000. There
-    # is nothing left for this one to do but to count anew.
-    collected += gc.collect()
+    collected += gc.collect()  # nothing but to count anew, as in freezing.freeze
     return SettleReport(objects, collected, time.monotonic() - start)

@@ -88,11 +88,20 @@ def periodic() -> Figures:
     return found
 
 
+def inherited() -> Figures:
+    """After how many lasting objects the first full collection of a worker comes."""
+    return {"heap": len(INHERITED), **_lasting()}
+
+
 def later() -> Figures:
-    """After how many lasting objects the next full collection comes."""
-    gc.set_threshold(100, 5, 5)
+    """And after how many the next one, once it has settled."""
     cache = [Entry() for _ in range(100_000)]
     cowpreload.settle()
+    return {"heap": len(cache), **_lasting()}
+
+
+def _lasting() -> Figures:
+    gc.set_threshold(100, 5, 5)
     lasting: list[list[None]] = []
     fulls: list[int] = []
 
@@ -104,7 +113,7 @@ def later() -> Figures:
     while not fulls and len(lasting) < 100_000:
         lasting.append([None])
     gc.callbacks.remove(note)
-    return {"cache": len(cache), "lasting": fulls[0] if fulls else -1}
+    return {"lasting": fulls[0] if fulls else -1}
 
 
 def threads() -> Figures:
