@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import claims
+import claims_memory
 import experiments
 from measure_tables import shares, steps
 
@@ -34,7 +35,7 @@ def demo(version: str) -> str:
     return demo_table(figures).markdown()
 
 
-SCENARIOS = ("cpu", "instagram", "nelson", "scale")
+SCENARIOS = ("allocators", "caches", "cpu", "instagram", "nelson", "scale")
 VERSIONS = ("3.13", "3.11")
 
 
@@ -60,6 +61,11 @@ def results() -> dict[str, dict[str, Any]]:
         }
         for version in VERSIONS
     }
+
+
+def _with(scenario: str) -> dict[str, dict[str, Any]]:
+    """The interpreters on which it was measured."""
+    return {name: found for name, found in results().items() if scenario in found}
 
 
 def _scenario_parts() -> dict[str, Part]:
@@ -96,6 +102,14 @@ PARTS: dict[str, Part] = {
     "ablation": ("docs/immortality.md", lambda: steps(measured("ablation"))),
     "servers": ("docs/immortality.md", lambda: shares(measured("servers"))),
     "claims": ("docs/experiments.md", lambda: claims.claims(results())),
+    "claims-allocators": (
+        "docs/experiments.md",
+        lambda: claims.claims(_with("allocators"), claims_memory.ALLOCATORS),
+    ),
+    "claims-caches": (
+        "docs/experiments.md",
+        lambda: claims.claims(_with("caches"), claims_memory.CACHES),
+    ),
     **{
         f"paper-{version}": (
             "docs/experiments.md",

@@ -125,7 +125,7 @@ class Hall:
         arguments += ["--timeout", "300"]  # loading 1 GB takes its time
         arguments += ["--worker-class", "cow"] if mode.cow else []
         arguments += ["--preload"] if mode.preload else []
-        arguments.append("cowpreload.bench.programs.attempts")
+        arguments.append(mode.program)
         return bench.gunicorn(
             arguments, self.site.path, self.log(), environ, prefix=prefix
         )
@@ -138,7 +138,7 @@ class Hall:
         prefix: Sequence[str],
     ) -> Server:
         ini = {
-            "module": "cowpreload.bench.programs.attempts",
+            "module": mode.program,
             "processes": str(workers),
             "need-app": "true",
         }

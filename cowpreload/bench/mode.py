@@ -23,8 +23,9 @@ class Mode:
         about: what it does, one line for the docs.
         cow: with cowpreload's worker class or plugin.
         preload: the master loads the application.
-        attempt: what programs/attempts.py does at start.
-        settings: of cowpreload, by their names in the environment.
+        attempt: what the program does at start: see programs/attempts.py.
+        settings: variables of the environment, those of cowpreload among them.
+        program: the module that is served, one of programs/.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Mode:
     preload: bool = True
     attempt: str = "plain"
     settings: tuple[tuple[str, str], ...] = ()
+    program: str = "cowpreload.bench.programs.attempts"
 
     @property
     def key(self) -> str:

@@ -18,11 +18,21 @@ from cowpreload.bench.interrupt import Interrupted, interruptible
 from cowpreload.bench.journal import Journal, say
 from cowpreload.bench.machine import missing
 from cowpreload.bench.scenario_tables import report
-from cowpreload.bench.scenarios import Options, cpu, instagram, nelson, scale
+from cowpreload.bench.scenarios import (
+    Options,
+    allocators,
+    caches,
+    cpu,
+    instagram,
+    nelson,
+    scale,
+)
 from cowpreload.bench.site import find_site, seeded
 from cowpreload.errors import NotFoundError
 
 SCENARIOS: dict[str, Any] = {
+    "allocators": allocators,
+    "caches": caches,
     "cpu": cpu,
     "instagram": instagram,
     "nelson": nelson,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from textwrap import fill
 
+from cowpreload.bench import allocator_tables, cache_tables
 from cowpreload.bench.mode import SHOWN
 from cowpreload.bench.render import WIDTH, Table
 from cowpreload.bench.stats import Figures
@@ -267,6 +268,8 @@ def _scale(figures: Figures) -> list[Table]:
 
 
 TABLES: dict[str, Callable[[Figures], list[Table]]] = {
+    "allocators": allocator_tables.tables,
+    "caches": cache_tables.tables,
     "cpu": _cpu,
     "instagram": _instagram,
     "nelson": _nelson,

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 HELP = "measure what is shared, mode by mode, on real servers"
-_NAMES = ("cpu", "instagram", "nelson", "scale")
+_NAMES = ("allocators", "caches", "cpu", "instagram", "nelson", "scale")
 
 
 def _name(text: str) -> str:
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="quick",
         default="full",
-        help="smaller numbers, below 3 minutes in all: for a first look only",
+        help="smaller numbers, below 5 minutes in all: for a first look only",
     )
     size.add_argument(
         "--tiny",

@@ -19,10 +19,13 @@ from harness.processes import alive, children, script, wait_until
 
 from cowpreload import collector
 from cowpreload.bench import cgroup, plots, pypy
+from cowpreload.bench.allocators import ALLOCATORS
 from cowpreload.bench.hall import Hall
+from cowpreload.bench.journal import Journal
 from cowpreload.bench.mode import SHOWN
-from cowpreload.bench.scenarios import instagram, nelson
-from cowpreload.bench.site import find_site, seeded
+from cowpreload.bench.scenario_tables import report
+from cowpreload.bench.scenarios import Options, allocators, caches, instagram, nelson
+from cowpreload.bench.site import Site, find_site, seeded
 
 pytestmark = pytest.mark.skipif(PYPY, reason="the bench runs on CPython")
 VERSION = "{}.{}".format(*sys.version_info)
@@ -115,6 +118,44 @@ def test_a_request_costs_processor_time_on_both_hosts(tmp_path: Path) -> None:
         assert f"{found['ratio']['median']:.2f} ({low:.2f} to {high:.2f})" in printed
 
 
+@SIZES
+def test_a_cache_is_traced_where_it_is_not_frozen(tmp_path: Path, size: str) -> None:
+    """It needs no site, and takes no time for one."""
+    plan = caches.PLANS[size]
+    journal = Journal(tmp_path / "caches.json", "caches", size, {"plan": vars(plan)})
+    with Hall.closing(Site(tmp_path, tmp_path, {})) as hall:
+        caches.run(hall, journal, plan, Options())
+        assert not hall.wrong
+    printed = report(journal.figures)
+    for cache, _repeats in plan.caches:
+        modes = journal.figures["caches"][str(cache)]
+        assert set(modes) == set(plan.only or [mode.name for mode in caches.MODES])
+        found = {name: each["summary"] for name, each in modes.items()}
+        # A collection of the master's cache in the worker copies it.
+        copied = found["plain"]["private"]["median"] / 4096
+        assert copied + found["plain"]["pages"]["median"] > cache * 1e6 / 2 / 4096
+        for name in ("worker", "settled"):
+            assert found[name]["pages"]["median"] < 200
+            assert (found[name]["settle"]["median"] > 0) is (name == "settled")
+            assert f"\n{name} " in printed
+
+
+@SIZES
+def test_each_allocator_serves_both_pages(tmp_path: Path, size: str) -> None:
+    figures, printed = bench(tmp_path, "allocators", size)
+    plan = allocators.PLANS[size]
+    for name in plan.only or [each.name for each in ALLOCATORS]:
+        modes = figures["allocators"]
+        if "missing" in modes.get(name, {}):
+            assert "not installed" in printed
+            continue
+        plain, ours = (modes[f"{name} {mode}"]["summary"] for mode in ("plain", "all"))
+        for page in allocators.PAGES:
+            private = [each[page]["private"]["median"] for each in (plain, ours)]
+            assert private[1] < private[0]
+        assert ours["exit"]["pages"]["median"] < plain["exit"]["pages"]["median"] / 4
+
+
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)]
 )
@@ -163,7 +204,9 @@ def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
         [script("cowpreload"), "bench", "facebook"], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "scenario=facebook: no such scenario; write cpu, instagram" in done.stderr
+    assert (
+        "scenario=facebook: no such scenario; write allocators, caches" in done.stderr
+    )
 
 
 # ---- control groups -------------------------------------------------------------
