@@ -10,10 +10,12 @@ open is closed, as before any fork.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import select
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +33,15 @@ _SHARE = 0.25
 _SETTLING_SECONDS = 5.0
 # How often the master looks whether a signal waits, in seconds.
 _LOOK_SECONDS = 0.2
+
+
+def _real(module: str, name: str) -> Any:
+    """A function that gevent may have patched: it would wait for a loop that does not
+    run here, to close a descriptor even."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and monkey.is_module_patched(module):
+        return monkey.get_original(module, name)
+    return getattr(importlib.import_module(module), name)
 
 
 @dataclass(frozen=True)
@@ -52,12 +63,12 @@ class _Child:
         try:
             with warnings.catch_warnings():  # on the threads that it loses
                 warnings.simplefilter("ignore", DeprecationWarning)
-                self.pid = os.fork()
+                self.pid = _real("os", "fork")()
             if self.pid == 0:
-                os.close(self._reading)
+                _real("os", "close")(self._reading)
                 run(candidates, work, Messages(writing), before)
         finally:
-            os.close(writing)
+            _real("os", "close")(writing)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._text = b""
 
@@ -68,7 +79,7 @@ class _Child:
             EOFError: none will come.
         """
         until = time.monotonic() + seconds
-        poll = select.poll()
+        poll = _real("select", "poll")()
         poll.register(self._reading, select.POLLIN)
         while b"\n" not in self._text:
             left = until - time.monotonic()
@@ -98,9 +109,9 @@ class _Child:
         """End and reap it; how it ended, if it was by itself."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-        os.close(self._reading)
+        _real("os", "close")(self._reading)
         try:
-            _, status = os.waitpid(self.pid, 0)
+            _, status = _real("os", "waitpid")(self.pid, 0)
         except ChildProcessError:
             return "ended the process"
         if os.WIFSIGNALED(status):
@@ -215,7 +226,14 @@ class Trial:
 
 @contextlib.contextmanager
 def _own_children() -> Iterator[None]:
-    """Let no handler of the host's reap a child here, nor the kernel itself."""
+    """Let no handler of the host's reap a child here, nor the kernel itself.
+
+    gevent's reaps in its loop, which does not run here; to put it back is beyond
+    Python.
+    """
+    if "gevent.monkey" in sys.modules:
+        yield
+        return
     try:
         before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     except ValueError:  # not the main thread

@@ -7,6 +7,7 @@ no native core: uWSGI's interpreters call it.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -113,6 +114,8 @@ class Automatic:
         known = {each.line() for each in audit(descriptors(), at_fork=self.at_fork)}
 
         def begin() -> None:
+            if "gevent" in sys.modules:
+                sys.modules["gevent"].reinit()
             callbacks.run_after()
             before.append(descriptors())
 

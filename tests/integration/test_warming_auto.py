@@ -101,6 +101,15 @@ def test_a_page_that_misbehaves_in_the_master_alone_is_given_up_and_the_server_s
     assert "fork-safety connection " in server.log
 
 
+def test_a_trial_under_gevent_leaves_no_pipe_in_the_master(servers: Servers) -> None:
+    """What it patches waits for its loop: to close a descriptor even."""
+    environ = {"PAGES": "plain,last"}
+    server = servers.on("gevent", QUICK, workers=1, app="misbehaving", environ=environ)
+    server.wait_serving("/last")
+    assert " warmed=2 dropped=0 " in server.log
+    assert " findings=0 " in server.wait_log("cow: preload ")
+
+
 def test_a_master_with_a_thread_tries_and_warms(servers: Servers) -> None:
     """Python warns of forks of such a process."""
     environ = {"AT_IMPORT": "thread", "PAGES": "plain,last", "PYTHONWARNINGS": "always"}
