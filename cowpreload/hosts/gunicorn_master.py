@@ -33,7 +33,7 @@ from cowpreload.hosts.gunicorn_stages import (
     run_freeze,
     run_seal,
 )
-from cowpreload.hosts.gunicorn_warmup import warm
+from cowpreload.hosts.gunicorn_warmup import bound_the_end, warm
 from cowpreload.immortal import WHY_NOT
 from cowpreload.kinds import GUNICORN
 from cowpreload.leave import leave
@@ -248,6 +248,7 @@ class Master:
 
     def _end(self, arbiter: Any) -> None:
         """The last of the master: gunicorn would call sys.exit() next."""
+        bound_the_end()
         if self.immortal:
             # Finalization expects that what nobody holds is freed.
             leave(status(sys.exc_info()[1]))

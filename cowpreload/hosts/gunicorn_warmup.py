@@ -7,11 +7,12 @@ are bound, or, without the start-up hook, right before the first fork.
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import replace
 from typing import Any
 
 from cowpreload.audit import Descriptors
-from cowpreload.deadline import end_within
+from cowpreload.deadline import UNWIND, end_within
 from cowpreload.errors import CowError
 from cowpreload.hosts.gunicorn_interface import (
     interface_of,
@@ -23,6 +24,17 @@ from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
 from cowpreload.warmup import warm_up
 from cowpreload.warmup_visits import Manner
+
+# Threads that pages have started.
+_left: set[threading.Thread] = set()
+
+
+def bound_the_end() -> None:
+    """In the master, at its end: Python waits there for threads that are no daemons,
+    and for ever for one that hangs in a page. Without a warm up it has none of those.
+    """
+    if any(each.is_alive() and not each.daemon for each in _left):
+        end_within(UNWIND)
 
 
 def _explain(error: CowError, cfg: Any, log: Any) -> None:
@@ -36,6 +48,41 @@ def _explain(error: CowError, cfg: Any, log: Any) -> None:
             'page that needs them do without if environ["cowpreload.warmup"] is set, '
             "or leave it out"
         )
+
+
+def _request(
+    called: Any,
+    cfg: Any,
+    settings: Settings,
+    log: Any,
+    waiting: Waiting,
+    before: Descriptors,
+) -> WarmupReport:
+    """What is listed, then what is found."""
+    manner = Manner.of(
+        called,
+        settings,
+        os.environ.get("SCRIPT_NAME", "").rstrip("/"),
+        interface_of(cfg.worker_class),
+        runs_lifespan(cfg),
+    )
+    loaded = set(threading.enumerate())
+    report = warm_up(
+        called,
+        settings,
+        prefix=manner.prefix,
+        say=log.warning,
+        interface=manner.interface,
+        lifespan=manner.lifespan,
+    )
+    if settings.warmup_auto:
+        from cowpreload.hosts.auto import Automatic  # it imports what few need
+
+        found = Automatic(called, settings, manner, before, log.info, waiting.waits)
+        requests = report.requests + found.warm().requests
+        report = replace(report, requests=requests)
+    _left.update(set(threading.enumerate()) - loaded)
+    return report
 
 
 def warm(
@@ -53,26 +100,7 @@ def warm(
             called = app.wsgi()
             spoken = interface_of(app.cfg.worker_class)
             refuse_unfit(called, spoken, app.cfg.worker_class_str)
-            prefix = os.environ.get("SCRIPT_NAME", "").rstrip("/")
-            lifespan = runs_lifespan(app.cfg)
-            report = warm_up(
-                called,
-                settings,
-                prefix=prefix,
-                say=log.warning,
-                interface=spoken,
-                lifespan=lifespan,
-            )
-            if not settings.warmup_auto:
-                return report
-            # It imports what few need.
-            from cowpreload.hosts.auto import Automatic
-
-            manner = Manner.of(called, settings, prefix, spoken, lifespan)
-            found = Automatic(
-                called, settings, manner, before, log.info, waiting.waits
-            ).warm()
-            return replace(report, requests=report.requests + found.requests)
+            return _request(called, app.cfg, settings, log, waiting, before)
     except BaseException as error:
         if waiting.stop:  # whatever the application has made of it
             log.info("cow: told to end in the warm up")
