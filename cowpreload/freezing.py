@@ -34,6 +34,7 @@ class _Kept:
     Attributes:
         frozen_by: the process of our last freeze; 0: there was none.
         thawed: the application had frozen something itself.
+        frozen: the heap is frozen since, whoever wanted it.
     """
 
     def __init__(self) -> None:
@@ -41,6 +42,7 @@ class _Kept:
         self.classes: list[type] = []
         self.frozen_by = 0
         self.thawed = False
+        self.frozen = False
 
 
 _kept = _Kept()
@@ -74,8 +76,8 @@ def release() -> None:
 
 
 def is_inherited() -> bool:
-    """Whether this process was forked from the one that froze, or was not to."""
-    return _kept.frozen_by not in (0, os.getpid())
+    """Whether this process was forked from one that had frozen its heap."""
+    return _kept.frozen and _kept.frozen_by != os.getpid()
 
 
 def thaw() -> None:
@@ -126,6 +128,7 @@ def leave_mortal(look: Callable[[], None] = _look_at_nothing) -> None:
         look()
     if _kept.thawed:
         gc.freeze()
+        _kept.frozen = True
 
 
 def freeze(
@@ -157,6 +160,7 @@ def freeze(
         walked = _walk(walk, held)
     release()
     gc.freeze()
+    _kept.frozen = True
     # Else the collector waits, in each worker, until a quarter as many objects as it
     # last left alive are new: over 2,000,000 inherited ones, the cycles of 500,000
     # stayed, 33 MB instead of 11. There is nothing left to do here but to count anew.

@@ -74,9 +74,13 @@ def test_a_child_of_a_worker_may_settle_and_the_master_does_not() -> None:
 
 def test_nothing_is_done_where_nothing_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freezing._kept, "frozen_by", 1)
+    monkeypatch.setattr(freezing._kept, "frozen", True)
     monkeypatch.setattr(collector, "CAN_SETTLE", False)
     assert cowpreload.settle() is None
 
 
-def test_nothing_is_done_without_a_frozen_heap() -> None:
+def test_nothing_is_done_without_a_frozen_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under cow-freeze = off, the collection would copy what the worker inherited."""
+    assert cowpreload.settle() is None
+    monkeypatch.setattr(freezing._kept, "frozen_by", 1)
     assert cowpreload.settle() is None
