@@ -44,6 +44,14 @@ def test_a_workers_threads_allocate_in_the_heaps_of_the_masters() -> None:
     assert sealed["master_grew"] - plain["master_grew"] < 3 << 20
 
 
+def test_threads_that_take_and_free_many_sizes_need_no_more_than_without() -> None:
+    plain, sealed = (
+        int(run("tests/programs/churned.py", mode, check=True).stdout)
+        for mode in ("off", "on")
+    )
+    assert sealed < 1.1 * plain
+
+
 def test_objects_of_malloc_are_filled_with_the_c_heap() -> None:
     plain = fragmented("off", PYTHONMALLOC="malloc")
     sealed = fragmented("on", PYTHONMALLOC="malloc")

@@ -39,11 +39,11 @@ STEPS = (
     Step("+ warm-up"),
     Step("+ immortal", fill=0),
     Step("+ hashes", fill=_HASHES),
-    Step("+ seal", fill=_HASHES, seal=True),
-    Step("+ version tags", fill=_HASHES | _VERSIONS, seal=True),
-    Step("+ UTF-8", fill=_HASHES | _VERSIONS | lib.COW_FILL_UTF8, seal=True),
-    Step("immortal and sealed without warm-up", repeat=0, fill=_HASHES, seal=True),
-    Step("mortal, warm and sealed", seal=True),
+    Step("+ version tags", fill=_HASHES | _VERSIONS),
+    Step("+ UTF-8", fill=_HASHES | _VERSIONS | lib.COW_FILL_UTF8),
+    Step("immortal without warm-up", repeat=0, fill=_HASHES | _VERSIONS),
+    Step("as servers do: immortal, hashes, sealed", fill=_HASHES, seal=True),
+    Step("mortal, sealed", seal=True),
 )
 
 
