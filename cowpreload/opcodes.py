@@ -8,6 +8,7 @@ an inline cache.
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -47,3 +48,34 @@ def lengths() -> bytes:
         if opcode < 256 and name not in _HIDING:
             found[opcode] = 1 + sizes[opcode]
     return bytes(found)
+
+
+def made_by_running() -> bytes:
+    """1 by opcode for those that the interpreter makes when it runs code.
+
+    Only those: some that have no cache are made when code is.
+    """
+    sizes, found = cache_sizes(), bytearray(256)
+    for name in BASES:
+        opcode = OPCODES.get(name, 256)
+        if opcode < 256 and (sizes[opcode] or name.startswith("RESUME_CHECK")):
+            found[opcode] = 1
+    return bytes(found)
+
+
+def first_caches() -> list[int]:
+    """The first unit of cache by opcode, as it is in code that has not run."""
+    sizes, first = cache_sizes(), [0] * 256
+    cached = [
+        opcode
+        for name, opcode in OPCODES.items()
+        if opcode < 256 and sizes[opcode] and name not in BASES
+    ]
+    # Code that nobody runs, of each of these: what the interpreter makes of it.
+    text = b"".join(bytes((each, 0)) + bytes(2 * sizes[each]) for each in cached)
+    code = first_caches.__code__.replace(co_code=text + first_caches.__code__.co_code)
+    made, at = bytes(getattr(code, "_co_code_adaptive", b"")), 0
+    for each in cached:
+        first[each] = int.from_bytes(made[at + 2 : at + 4], sys.byteorder)
+        at += 2 + 2 * sizes[each]
+    return first

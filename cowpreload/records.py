@@ -5,7 +5,7 @@ Must not import a stage, read a clock or print.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from cowpreload.units import MIB, format_size
@@ -183,9 +183,42 @@ class SealReport:
     returned: int = 0
     unsealed: tuple[str, ...] = ()
 
+    def after(self, first: SealReport) -> SealReport:
+        """The sum of this seal and the one before it."""
+        return replace(
+            self,
+            holes=self.holes + first.holes,
+            bytes=self.bytes + first.bytes,
+            returned=self.returned + first.returned,
+        )
+
     def left_lines(self) -> list[str]:
         """A log line, without a newline, for each heap that was left as it is."""
         return [f"cow: seal: left as it is: {each}" for each in self.unsealed]
+
+
+@dataclass(frozen=True)
+class HotReport:
+    """What hot code was laid side by side.
+
+    Attributes:
+        codes: code objects that were copied.
+        functions: those whose code they are now.
+        bytes: the size of the copies.
+        why_not: why none was, or not all; "" if all were.
+    """
+
+    codes: int = 0
+    functions: int = 0
+    bytes: int = 0
+    why_not: str = ""
+
+    def lines(self) -> list[str]:
+        """A log line, without a newline, if not all of it was."""
+        if not self.why_not:
+            return []
+        kept = "in part" if self.codes else "off"
+        return [f"cow: hot-code={kept}: {self.why_not}"]
 
 
 @dataclass(frozen=True)
@@ -201,6 +234,7 @@ class FreezeReport:
         fault: what the look at the heap raised, or "".
         sealed: what the seal filled, where it follows at once (cowpreload.freeze()).
         bytes: memory of the process that a fork inherits; 0 if it was not read.
+        hot: what hot code was laid side by side.
     """
 
     objects: int
@@ -211,6 +245,7 @@ class FreezeReport:
     fault: str = ""
     sealed: SealReport = SealReport()
     bytes: int = 0
+    hot: HotReport = HotReport()
 
     def fault_lines(self) -> list[str]:
         """A log line, without a newline, for each thing that was left out."""
@@ -246,6 +281,7 @@ class PreloadReport:
 
     objects: int
     immortal: int
+    hot: int
     sealed: int
     heap: int
     warmup_requests: int
@@ -256,6 +292,7 @@ class PreloadReport:
         """One log line, without a newline."""
         return (
             f"cow: preload objects={self.objects} immortal={self.immortal} "
+            f"hot-code={self.hot} "
             f"sealed={format_size(self.sealed)} heap={self.heap // MIB}MiB "
             f"warmup-requests={self.warmup_requests} findings={self.findings} "
             f"seconds={self.seconds:.2f}"

@@ -10,6 +10,7 @@ import os
 from dataclasses import replace
 
 from cowpreload import _core, freezing, mending
+from cowpreload.hosts.laying import Laying
 from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.records import FreezeReport, SealReport
 from cowpreload.sealing import seal as fill_holes
@@ -29,7 +30,9 @@ def _seal(fill: bool) -> SealReport:
     return replace(fill_holes(fill=False), unsealed=(_FILLED,))
 
 
-def freeze(immortal: str = "auto", seal: str = "on") -> FreezeReport:
+def freeze(
+    immortal: str = "auto", seal: str = "on", hot_code: str = "on"
+) -> FreezeReport:
     """Collect, make immortal, freeze and seal everything that this process has loaded.
 
     Call it once, after everything is loaded and before the first fork, on the main
@@ -41,6 +44,7 @@ def freeze(immortal: str = "auto", seal: str = "on") -> FreezeReport:
     Args:
         immortal: auto (where the interpreter can), on, or off (collect and freeze).
         seal: on, or off: children then allocate between inherited objects.
+        hot_code: on, or off: code that has run stays where it is, between cold code.
 
     Returns:
         What was frozen; `why_mortal` says why nothing became immortal under auto.
@@ -48,13 +52,19 @@ def freeze(immortal: str = "auto", seal: str = "on") -> FreezeReport:
     Raises:
         SettingsError: a value is not known, or `immortal` is on where nothing can be.
     """
-    given = {"immortal": immortal, "seal": seal}
+    given = {"immortal": immortal, "seal": seal, "hot_code": hot_code}
     settings = read(given, environ={}, immortal_why_not=WHY_NOT)
     walk, why_mortal = plan(settings)
     freezing.thaw()
     mending.prepare()  # os.fork() mends
-    report = freezing.freeze(walk)
+    laying = Laying(settings, lambda: None)
+    first = _filled_by != os.getpid()
+    report = freezing.freeze(walk, laying.look) if first else freezing.freeze(walk)
     sealed = _seal(settings.seal == "on")
     return replace(
-        report, why_mortal=why_mortal, sealed=sealed, bytes=_core.heap_size()
+        report,
+        why_mortal=why_mortal,
+        sealed=sealed.after(laying.filled),
+        bytes=_core.heap_size(),
+        hot=laying.report,
     )

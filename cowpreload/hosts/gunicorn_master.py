@@ -15,7 +15,7 @@ from typing import Any
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core, collector, mending, origins
+from cowpreload import _core, collector, mending, origins, writers
 from cowpreload.audit import Descriptors, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.callbacks import run_before
@@ -34,6 +34,7 @@ from cowpreload.hosts.gunicorn_stages import (
     run_seal,
 )
 from cowpreload.hosts.gunicorn_warmup import bound_the_end, warm
+from cowpreload.hosts.laying import Laying
 from cowpreload.immortal import WHY_NOT
 from cowpreload.kinds import GUNICORN
 from cowpreload.leave import leave
@@ -78,6 +79,7 @@ class Master:
         self._began = 0.0
         self._resume_gc: Callable[[], None] = lambda: None
         self._warmup: WarmupReport | None = None
+        self._laying = Laying(Settings(), writers.remember)
         self._waiting = Waiting()
         self._first_workers = 0
         self.prepared = False
@@ -172,7 +174,11 @@ class Master:
         too_late = _set_too_late(app.cfg)
         if too_late:
             log.warning(too_late)
-        self._warmup = warm(app, self._settings, log, self._waiting, self._before)
+        self._laying = Laying(self._settings, writers.remember)
+        loaded = self._laying.begin
+        self._warmup = warm(
+            app, self._settings, log, self._waiting, self._before, loaded
+        )
         run_before()
         thaw()
         for fault in close_all():
@@ -217,14 +223,15 @@ class Master:
         findings = run_audit(self._before, settings, log)
         mending.prepare()  # os.fork() mends
         self.prepared = True
-        frozen = run_freeze(settings, log)
+        frozen = run_freeze(settings, self._laying, log)
         self.immortal = frozen.immortal.objects > 0
         self._resume_gc()
-        sealed = run_seal(settings, log)
+        sealed = run_seal(settings, self._laying, log)
         assert self._warmup is not None
         report = PreloadReport(
             objects=frozen.objects,
             immortal=frozen.immortal.objects,
+            hot=self._laying.report.codes,
             sealed=sealed.bytes,
             heap=_core.heap_size(),
             warmup_requests=self._warmup.requests,

@@ -18,6 +18,7 @@ from cowpreload.board import Board
 from cowpreload.errors import NativeError
 from cowpreload.freezing import freeze, leave_mortal
 from cowpreload.hosts.gunicorn_signals import running_arbiter
+from cowpreload.hosts.laying import Laying
 from cowpreload.immortal import plan
 from cowpreload.records import FreezeReport, SealReport
 from cowpreload.sealing import seal
@@ -71,8 +72,8 @@ def import_control_server(cfg: Any) -> None:
             importlib.import_module("gunicorn.ctl.server")
 
 
-def run_freeze(settings: Settings, log: Any) -> FreezeReport:
-    """Freeze, immortal or not, as the settings say."""
+def run_freeze(settings: Settings, laying: Laying, log: Any) -> FreezeReport:
+    """Freeze, immortal or not, as the settings say; hot code is laid on the way."""
     walk, why_not = plan(settings)
     if why_not:
         log.info("cow: immortal=off: %s", why_not)
@@ -81,17 +82,19 @@ def run_freeze(settings: Settings, log: Any) -> FreezeReport:
         return FreezeReport(collector.objects(), 0, 0.0)
     if collector.WHY_NOT:
         log.info("cow: freeze=off: %s", collector.WHY_NOT)
-    report = freeze(walk, writers.remember)
+    report = freeze(walk, laying.look)
     for line in report.fault_lines():
         log.error("%s", line)
+    for line in laying.report.lines():
+        log.info("%s", line)
     return report
 
 
-def run_seal(settings: Settings, log: Any) -> SealReport:
+def run_seal(settings: Settings, laying: Laying, log: Any) -> SealReport:
     """Seal what is frozen; an allocator that we do not know is named."""
     if settings.freeze == "off":
         return SealReport()
     report = seal(settings.seal == "on")
     for line in report.left_lines():
         log.info("%s", line)
-    return report
+    return report.after(laying.filled)

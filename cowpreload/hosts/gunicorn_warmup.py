@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -86,9 +87,14 @@ def _request(
 
 
 def warm(
-    app: Any, settings: Settings, log: Any, waiting: Waiting, before: Descriptors
+    app: Any,
+    settings: Settings,
+    log: Any,
+    waiting: Waiting,
+    before: Descriptors,
+    loaded: Callable[[], None],
 ) -> WarmupReport:
-    """Load the application and warm it up; `before` was open before.
+    """Load the application, call `loaded`, warm it up; `before` was open before.
 
     Raises:
         RuntimeError: a path failed, and the log has its traceback; or the worker class
@@ -98,6 +104,7 @@ def warm(
     try:
         with waiting.taken():
             called = app.wsgi()
+            loaded()
             spoken = interface_of(app.cfg.worker_class)
             refuse_unfit(called, spoken, app.cfg.worker_class_str)
             return _request(called, app.cfg, settings, log, waiting, before)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import time
 
-from cowpreload import _core, watch
+from cowpreload import _core, watch, writers
 from cowpreload._core import ffi, lib
 from cowpreload._version import __version__
 from cowpreload.audit import descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.errors import NativeError, SettingsError
 from cowpreload.hosts import uwsgi_apps
+from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.uwsgi_apps import reported, say
 from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.kinds import UWSGI
@@ -34,6 +35,7 @@ class _State:
     workers: int
     began: float
     api: object
+    laying: Laying
     watch: watch.Watch | None = None
 
 
@@ -101,7 +103,8 @@ def configure(
         _core.take_reading()
     except NativeError as error:
         say(f"cow: memory unreadable ({error}): serving on without limits")
-    uwsgi_apps.begin_loading(_state.settings, descriptors())
+    _state.laying = Laying(_state.settings, writers.remember)
+    uwsgi_apps.begin_loading(_state.settings, descriptors(), _state.laying)
     api = ffi.new("struct cow_api *")
     lib.cow_api_fill(_state.board.raw, api)
     _state.api = api
@@ -147,12 +150,13 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
     settings, filled = _state.settings, SealReport()
     if settings.freeze == "on":
         filled = seal(settings.seal == "on")
-    for line in filled.left_lines():
+    for line in _state.laying.report.lines() + filled.left_lines():
         say(line)
     report = PreloadReport(
         objects=objects,
         immortal=immortal,
-        sealed=filled.bytes,
+        hot=_state.laying.report.codes,
+        sealed=filled.after(_state.laying.filled).bytes,
         heap=_core.heap_size(),
         warmup_requests=warmed,
         findings=findings,

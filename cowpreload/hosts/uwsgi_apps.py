@@ -29,6 +29,8 @@ _loading: dict[str, Any] = {
     "before": frozenset(),
     "resume_gc": lambda: None,
     "end_recording": None,
+    "loaded": lambda: None,
+    "look": writers.remember,
 }
 
 
@@ -100,8 +102,15 @@ def opened_before() -> Descriptors:
     return found
 
 
-def begin_loading(settings: Settings, before: Descriptors) -> None:
+def loaded() -> None:
+    """The applications are loaded, and the first warm up begins."""
+    _loading["loaded"]()
+    _loading["loaded"] = lambda: None
+
+
+def begin_loading(settings: Settings, before: Descriptors, laying: Any) -> None:
     """Right before the applications are loaded; main interpreter only."""
+    _loading["loaded"], _loading["look"] = laying.begin, laying.look
     _loading["before"] = before
     _loading["end_recording"] = origins.record()
     if settings.loading_gc == "off":
@@ -165,7 +174,7 @@ def settle(text: str, is_main: int) -> int:
 def freeze_here(text: str, walk: Walk | None) -> int:
     """Freeze this interpreter's heap; the number of objects."""
     if settings_of(text).freeze == "on":
-        report = freeze(walk, writers.remember)
+        report = freeze(walk, _loading["look"])
         objects = report.objects
         for line in report.fault_lines():
             say(line)

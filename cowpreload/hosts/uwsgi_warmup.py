@@ -13,6 +13,7 @@ from typing import Any
 from cowpreload.errors import CowError
 from cowpreload.hosts.uwsgi_apps import (
     calls_at_fork,
+    loaded,
     opened_before,
     record_origins,
     reported,
@@ -71,6 +72,7 @@ def warm(
         return None
     settings = settings_of(text)
     record_origins()
+    loaded()
     mount = mounts[index]
     owners = {path: _owner(path, mounts) for path in settings.warmup_listed}
     prefixes: dict[str | None, str] = {mount: mount if manage_script_name else ""}

@@ -36,6 +36,7 @@ SOURCES = (
     "loads.c",
     "immortal.c",
     "c_heap.c",
+    "hot.c",
     "seal.c",
     "api.c",
 )
@@ -50,6 +51,7 @@ HEADERS = (
     "words.h",
     "immortal.h",
     "c_heap.h",
+    "hot.h",
     "seal.h",
     "pointers.h",
     "edges.h",
@@ -115,7 +117,7 @@ core = extension(
     "_cow",
     "cow.cdef",
     SOURCES,
-    ("cow.h", "look.h", "immortal.h", "seal.h", "still.h", "words.h"),
+    ("cow.h", "look.h", "immortal.h", "hot.h", "seal.h", "still.h", "words.h"),
 )
 # setuptools goes on when an optional extension does not compile.
 offsets = extension(

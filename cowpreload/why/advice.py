@@ -90,8 +90,8 @@ def _specialization(row: Row, sharing: Sharing) -> str:
 def _counters(row: Row, sharing: Sharing) -> str:
     return (
         f"by counters in the code of {row.names} functions that had run before the "
-        "fork: an instruction that cannot specialize counts down at each run. There is "
-        "nothing to do; more of cow-warmup does not help."
+        "fork: an instruction that cannot specialize counts down at each run. "
+        "cow-hot-code lays it side by side; more of cow-warmup does not help."
     )
 
 
