@@ -15,6 +15,7 @@ worker, it would be done many times; its futures never end in a worker.
 from __future__ import annotations
 
 import gc
+import os
 import queue
 import sys
 import threading
@@ -196,6 +197,22 @@ def renew(executor: Any) -> None:
     }
     (base,) = _process_pools()
     base.__init__(executor, executor._max_workers, **options)  # type: ignore[misc]
+
+
+def forget_fork_server() -> None:
+    """In a worker: let multiprocessing start a fork server of its own.
+
+    The master's is no child of ours, and waiting for it raises. Process pools use one
+    unless told otherwise from 3.14 on.
+    """
+    module = sys.modules.get("multiprocessing.forkserver")
+    server = getattr(module, "_forkserver", None)
+    if server is None or server._forkserver_pid is None:
+        return
+    os.close(server._forkserver_alive_fd)  # it lives while somebody has this open
+    kept = server._inherited_fds, server._preload_modules
+    server.__init__()
+    server._inherited_fds, server._preload_modules = kept
 
 
 def forget_dead_threads() -> None:

@@ -52,6 +52,7 @@ def mend() -> None:
     _prepared.armed = False
     _attempt("threads", _bury_threads)
     _attempt("concurrent.futures", executors.forget_dead_threads)
+    _attempt("multiprocessing.forkserver", executors.forget_fork_server)
     for executor in _prepared.executors:
         kind = type(executor)
         _attempt(f"{kind.__module__}.{kind.__qualname__}", executors.mend, executor)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import gc
+import multiprocessing
 import os
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -28,7 +30,9 @@ class Named(ThreadPoolExecutor):
 POOL = ThreadPoolExecutor(2)
 NAMED = Named(1)
 BUSY = ThreadPoolExecutor(1)
-PROCESSES = ProcessPoolExecutor(1)
+# The others start sys.executable, which is no Python in uWSGI.
+METHOD = "fork" if "uwsgi" in sys.modules else None
+PROCESSES = ProcessPoolExecutor(1, multiprocessing.get_context(METHOD))
 LOOP = asyncio.new_event_loop()
 BEGIN = os.environ.get("BEGIN", "")
 
