@@ -114,6 +114,9 @@ static int hook(PyInterpreterState *here, int is_main) {
 static long long warmed, findings, frozen;
 static unsigned long long immortal;
 static int wants_immortal;
+static int kept_signal;
+
+int cow_bridge_kept_signal(void) { return kept_signal; }
 
 int cow_bridge_immortal(void) { return immortal > 0; }
 
@@ -176,6 +179,7 @@ int cow_bridge_stage(void) {
     Py_XDECREF(call(WARMUP, "name_unserved", "(sNi)", settings_text, mount_points(),
                     uwsgi.default_app));
     int code = in_each_interpreter(warm);
+    if (!code) kept_signal = (int)number(call(WARMUP, "signal_that_waits", "()"));
     if (!code) code = in_each_interpreter(settle);
     if (!code && number(call(HOST, "allow_fork", "(L)", findings)) < 0) code = -1;
     if (!code) wants_immortal = number(call(HOST, "immortal", "()")) == 1;

@@ -81,11 +81,31 @@ static void tell_again(void) {
             kill(uwsgi.workers[i].pid, SIGINT);
 }
 
+static int all_are_ready(void) {
+    for (int i = 1; i <= uwsgi.numproc && i <= COW_SLOTS; i++)
+        if (uwsgi.workers[i].pid > 0 &&
+            cow_api->board->slot[i - 1].life.state != COW_READY)
+            return 0;
+    return 1;
+}
+
+/* What came in the trial. A worker that is told to reload before it has its handlers
+ * misses that, and uWSGI waits for it until worker-reload-mercy, 60 s. */
+static void give_kept_signal(void) {
+    static int cycles, given;
+    int number = cow_bridge_kept_signal();
+    if (given || number <= 0) return;
+    if (number == SIGHUP && !all_are_ready() && cycles++ < 10) return;
+    given = 1;
+    raise(number);
+}
+
 static void master_cycle(void) {
     static int wakes;
     char line[256];
     if (!cow_api) return;
     if (!wakes++) cow_worker_wake_master();
+    give_kept_signal();
     for (int i = 1; i <= uwsgi.numproc && i <= COW_SLOTS; i++) {
         if (cow_api->end_line(cow_api->board, (uint32_t)i, line, sizeof line))
             uwsgi_log("%s\n", line);

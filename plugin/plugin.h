@@ -36,6 +36,8 @@ int cow_bridge_ready(void);
 int cow_bridge_exits_fast(void);
 /* Whether what is served is to be noted, for a warm up. */
 int cow_bridge_notes(void);
+/* What was sent while pages were requested that nobody has listed; 0: nothing. */
+int cow_bridge_kept_signal(void);
 /* Whether the heap has become immortal: Python's finalization must not see it. */
 int cow_bridge_immortal(void);
 /* Give the collector back what was frozen, for a whole finalization. */

@@ -30,7 +30,7 @@ from cowpreload.bench.hall import Hall, paired
 from cowpreload.bench.interrupt import Interrupted, interruptible
 from cowpreload.bench.scenarios.cpu import costs
 from cowpreload.bench.server import Server, script, wait_until
-from cowpreload.bench.site import WARMUP, browsing, find_site, seeded
+from cowpreload.bench.site import FOUND_AND_LISTED, SKIPPED, browsing, find_site, seeded
 from cowpreload.bench.stats import Figures
 from cowpreload.records import Reading
 
@@ -109,7 +109,8 @@ class Demo:
         else:
             server = self._uwsgi(
                 self._hall.plugins(),
-                cow_warmup=WARMUP,
+                cow_warmup=FOUND_AND_LISTED,
+                cow_warmup_skip=SKIPPED,
                 cow_max_private="200M",
                 cow_max_private_hard="400M",
             )

@@ -20,8 +20,11 @@ import cowpreload
 from cowpreload.bench.server import Server
 from cowpreload.errors import NotFoundError
 
-# What the example's own configuration warms: one path for each kind of page.
+# What scenarios warm: one path for each kind of page.
 WARMUP = ("/", "/product/1/", "/search/?q=lamp", "/browse/1/")
+# What the example's own configurations warm.
+FOUND_AND_LISTED = ("auto", "/product/1/", "/browse/1/")
+SKIPPED = ("/nelson/", "/probe/")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from cowpreload.hosts.uwsgi_apps import (
     say_traceback,
     settings_of,
 )
+from cowpreload.hosts.uwsgi_signals import WAITING
 from cowpreload.interface import Interface, is_asgi, name_of
 from cowpreload.settings import Settings
 from cowpreload.warmup import warm_up
@@ -112,19 +113,24 @@ def _warm_found(
         return 0
     from cowpreload.hosts.auto import Automatic  # it imports what few need
 
-    return (
-        Automatic(
-            app,
-            settings,
-            Manner.of(app, settings, prefix, Interface.WSGI),
-            opened_before(),
-            say,
-            serves=lambda path: _owner(path, mounts) == owner,
-            at_fork=calls_at_fork(),
-        )
-        .warm()
-        .requests
+    found = Automatic(
+        app,
+        settings,
+        Manner.of(app, settings, prefix, Interface.WSGI),
+        opened_before(),
+        say,
+        WAITING.waits,
+        serves=lambda path: _owner(path, mounts) == owner,
+        at_fork=calls_at_fork(),
     )
+    with WAITING.kept():
+        return found.warm().requests
+
+
+@reported
+def signal_that_waits() -> int:
+    """What was sent meanwhile, or 0; plugin.c sends it again."""
+    return WAITING.take()
 
 
 def _is_asked(owner: str | None, mounts: Sequence[str]) -> bool:

@@ -12,8 +12,12 @@ workers = 4
 # The worker class that loads, warms up and freezes the site before the first fork.
 worker_class = "cow"
 
-# Requests made in the master before the fork: one for each kind of page that matters.
-cow_warmup = ["/", "/product/1/", "/search/?q=lamp", "/browse/1/"]
+# Requests made in the master before the fork: all pages that need nothing but their
+# address, each after a trial in a child, and one of each kind that needs a number.
+cow_warmup = ["auto", "/product/1/", "/browse/1/"]
+
+# Left out of "auto": what only the benchmarks and tests ask for.
+cow_warmup_skip = ["/nelson/", "/probe/"]
 
 # A worker whose private memory passes this is replaced after its requests in flight.
 cow_max_private = "200M"

@@ -6,7 +6,7 @@ import json
 
 from harness.server import Server
 
-# One path for each kind of page, as its gunicorn.conf.py has them.
+# One path for each kind of page.
 WARMUP = ("/", "/product/1/", "/search/?q=lamp", "/browse/1/")
 
 

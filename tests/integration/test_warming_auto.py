@@ -187,6 +187,23 @@ def test_a_master_told_to_end_in_the_trial_ends_its_child_too(
     assert "Traceback" not in server.log
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_uwsgi_is_told_in_the_trial_is_done_when_it_serves(
+    servers: Servers, number: int
+) -> None:
+    """uWSGI ignores both while it loads; a trial may double that time."""
+    ini = {"cow-warmup": "auto", "cow-warmup-timeout": "600"}
+    environ = {"PAGES": "hang,plain"}
+    server = servers.uwsgi(ini, app="misbehaving", environ=environ)
+    server.wait_log("asked trial /hang")
+    server.signal(number)
+    server.wait_log("cow: warmup path=/hang,/plain dropped: not tried: a signal waits")
+    if number == signal.SIGTERM:
+        server.wait_exit(60)
+    else:
+        wait_until(lambda: server.log.count("asked trial /hang") == 2, 60, "a reload")
+
+
 def test_a_reload_asked_for_in_the_trial_does_not_wait_for_its_end(
     servers: Servers,
 ) -> None:
