@@ -41,6 +41,11 @@ def sum_is_right(path: str, status: int, body: bytes) -> bool:
 MANY = [30, pytest.param(100, marks=pytest.mark.deep)]
 
 
+def bounded(recyclings: int) -> int:
+    """Seconds: on a machine with ten others' work, one took two."""
+    return max(150, 5 * recyclings)
+
+
 @pytest.mark.parametrize("wanted", MANY)
 @pytest.mark.parametrize("keepalive", [False, True], ids=["close", "keepalive"])
 @pytest.mark.parametrize("host", [*HOSTS, *LOOPS, "uwsgi-threaded"])
@@ -54,13 +59,15 @@ def test_many_recyclings_under_load_lose_no_request(
     load = Load(
         server.port,
         [f"/growsum?n={NUMBER}&mb=8"],
-        seconds=150,
+        seconds=bounded(wanted),
         concurrency=4,
         keepalive=keepalive,
         check=sum_is_right,
     ).start()
     try:
-        wait_until(lambda: len(ends(server)) >= wanted, 150, f"{wanted} recyclings")
+        wait_until(
+            lambda: len(ends(server)) >= wanted, bounded(wanted), f"{wanted} recyclings"
+        )
     finally:
         report = load.stop()
     assert (report.failed, report.wrong) == (0, 0), report.errors[:5]
@@ -226,10 +233,15 @@ def test_recycling_on_gunicorn_23_loses_no_request(
     assert "Starting gunicorn 23" in server.log
     assert "findings=0" in server.wait_log("cow: preload")  # its own pipe is none
     load = Load(
-        server.port, [f"/growsum?n={NUMBER}&mb=8"], seconds=150, check=sum_is_right
+        server.port,
+        [f"/growsum?n={NUMBER}&mb=8"],
+        seconds=bounded(wanted),
+        check=sum_is_right,
     ).start()
     try:
-        wait_until(lambda: len(ends(server)) >= wanted, 150, f"{wanted} recyclings")
+        wait_until(
+            lambda: len(ends(server)) >= wanted, bounded(wanted), f"{wanted} recyclings"
+        )
     finally:
         report = load.stop()
     assert (report.failed, report.wrong) == (0, 0), report.errors[:5]
