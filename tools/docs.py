@@ -18,7 +18,7 @@ from typing import Any
 import claims
 import claims_memory
 import experiments
-from measure_tables import shares, steps
+from measure_tables import applications, shares, steps
 
 from cowpreload.bench import plots
 from cowpreload.bench.demo_table import demo_table
@@ -81,8 +81,9 @@ def _scenario_parts() -> dict[str, Part]:
 
 
 def measured(name: str) -> list[dict[str, Any]]:
-    """What a program of tools/measure/ gave, for each interpreter, oldest first."""
-    found = (json.loads(path.read_text()) for path in FIGURES.glob(f"{name}-*.json"))
+    """What a program of tools/measure/ gave, oldest interpreter first, then by name."""
+    paths = sorted(FIGURES.glob(f"{name}-*.json"))
+    found = (json.loads(path.read_text()) for path in paths)
     return sorted(found, key=lambda each: version_key(each["python"]))
 
 
@@ -99,6 +100,10 @@ PARTS: dict[str, Part] = {
     ),
     "demo-3.13": ("docs/measurements.md", lambda: demo("3.13")),
     "demo-3.11": ("docs/measurements.md", lambda: demo("3.11")),
+    "applications": (
+        "docs/measurements.md",
+        lambda: applications(measured("applications")),
+    ),
     "ablation": ("docs/immortality.md", lambda: steps(measured("ablation"))),
     "servers": ("docs/immortality.md", lambda: shares(measured("servers"))),
     "claims": ("docs/experiments.md", lambda: claims.claims(results())),

@@ -71,32 +71,28 @@ def applications(measured: list[dict[str, Any]]) -> str:
     """Real applications, three rows each: memory in MB, what a request costs.
 
     Args:
-        measured: what `measure/applications.py` gave for each interpreter.
+        measured: what `measure/applications.py` gave for each application.
     """
-    lines = []
+    lines = [
+        f"{measured[0]['workers']} workers; MB after {measured[0]['requests']} "
+        "requests: private a worker and total PSS; processor time of a request "
+        "relative to `--preload`, median and quartiles of blocks that all three served "
+        "in turn:",
+        "",
+        "| application | | private | total PSS | CPU a request |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
     for each in measured:
-        lines += [
-            f"CPython {each['python']}, {each['workers']} workers; MB after "
-            f"{each['requests']} requests: private a worker and total PSS; processor "
-            "time of a request relative to `--preload`, median and quartiles of "
-            "blocks that all three served in turn:",
-            "",
-            "| | | private | total PSS | CPU a request |",
-            "| --- | --- | ---: | ---: | ---: |",
-        ]
-        for found in each["applications"].values():
-            shown = found["installed"].replace("==", " ")
-            for mode, words in MODES.items():
-                cells = _application(found["modes"][mode])
-                lines.append(f"| {shown} | {words} | {cells} |")
-                shown = ""
-        lines.append("")
-    return "\n".join(lines[:-1])
+        shown = f"{each['installed'].replace('==', ' ')}, CPython {each['python']}"
+        for mode, words in MODES.items():
+            lines.append(f"| {shown} | {words} | {_application(each['modes'][mode])} |")
+            shown = ""
+    return "\n".join(lines)
 
 
 def _application(figures: dict[str, Any]) -> str:
     private = sum(figures["private_mb"]) / len(figures["private_mb"])
     ratio = figures["ratio"]
     low, high = ratio["quartiles"]
-    cost = f"{ratio['median']:.2f} ({low:.2f} to {high:.2f})"
+    cost = f"{ratio['median']:.2f} ({low:.2f} to {high:.2f})" if low < high else "1"
     return f"{private:.1f} | {figures['pss_mb']:.0f} | {cost}"

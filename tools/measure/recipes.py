@@ -78,7 +78,7 @@ RECIPES = {
             "/api/projects/1/",
             "/api/tasks?project=1&page_size=30",
             "/api/version",
-            "/user/login/",
+            "/api/current-user/whoami",
         ),
         setup=(
             "{bin}/python {site}/label_studio/manage.py migrate --verbosity 0",
@@ -106,7 +106,7 @@ RECIPES = {
         app="superset.app:create_app()",
         ready="/health",
         paths=(
-            "/superset/welcome/",
+            "/users/list/",
             "/api/v1/database/",
             "/api/v1/dataset/",
             "/api/v1/chart/",
@@ -178,7 +178,7 @@ class Installed:
         self._pip("--no-deps", "--force-reinstall", str(ROOT))
 
     def _pip(self, *what: str) -> None:
-        pip = [str(self.python), "-m", "pip", "install", "--quiet"]
+        pip = [str(self.python), "-m", "pip", "install", "--quiet", "--no-compile"]
         subprocess.run([*pip, "--disable-pip-version-check", *what], check=True)
 
     def cookie(self) -> str:
