@@ -280,4 +280,6 @@ def slot_view(board: Any, slot: int) -> SlotView:
         age=max(0, at - life.booted_at_ms) / 1000,
         read_age=max(0, at - memory.read_at_ms) / 1000 if memory.read_at_ms else 0.0,
         strikes=raw.judged.strikes,
+        grown=max(0, memory.private_bytes - raw.judged.ready_private),
+        ready_age=max(0, at - life.ready_at_ms) / 1000 if life.ready_at_ms else 0.0,
     )

@@ -75,7 +75,7 @@ class Board:
 
     def __iter__(self) -> Iterator[SlotView]:
         """All slots that hold a worker."""
-        for slot in range(1, self.raw.slots + 1):
+        for slot in range(1, min(self.raw.highest, self.raw.slots) + 1):
             if self.raw.slot[slot - 1].life.state:
                 yield self.view(slot)
 

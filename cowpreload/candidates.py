@@ -11,13 +11,36 @@ _SHOWN = 5  # paths in one line
 
 
 @dataclass(frozen=True)
+class Served:
+    """A page as it was noted: one path that was requested, its host, and how often.
+
+    `count` is of all requests for the same page, as far as native/served.c can tell;
+    where there are more pages than places, it is an estimate.
+    """
+
+    path: str
+    host: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the paths of one page have in common, an example of them, and a count."""
+
+    shape: str
+    path: str
+    host: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A request that nobody has listed, to be tried before it warms anything.
 
     Attributes:
         path: as in a request line, percent-encoded, SCRIPT_NAME included.
         host: of the request; "" is the one of all warm-up requests.
-        source: where the path comes from: `route`.
+        source: where the path comes from: `route` or `traffic`.
     """
 
     path: str

@@ -34,10 +34,13 @@ class Overdue(BaseException):
     """Raised in a page that takes too long; no `except Exception` should see it."""
 
 
-def end_within(seconds: float) -> None:
-    """End the process with all tracebacks in so many seconds, whatever it then does."""
+def end_within(seconds: float, ends: bool = True) -> None:
+    """End the process with all tracebacks in so many seconds, whatever it then does.
+
+    Or, unless it `ends`, print them.
+    """
     with contextlib.suppress(Exception):
-        faulthandler.dump_traceback_later(seconds, exit=True, file=2)
+        faulthandler.dump_traceback_later(seconds, exit=ends, file=2)
 
 
 def named(function: Function, name: str) -> Function:
@@ -76,6 +79,7 @@ class Deadline:
         say: Callable[[str], None],
         patience: float = 0.0,
         fatal: bool = True,
+        ends: bool = True,
     ) -> None:
         """Prepare one.
 
@@ -86,6 +90,8 @@ class Deadline:
             patience: seconds that somebody else has to end the request first.
             fatal: whether the start ends if the time is over. If not, the process goes
                 on where the request can be interrupted, and ends only where not.
+            ends: whether it ends there. A master that serves does not: its workers
+                would go with it. What hangs is printed, and it hangs on.
         """
         self.expired = False
         self.seconds = seconds
@@ -93,6 +99,7 @@ class Deadline:
         self._say = say
         self._patience = patience
         self._fatal = fatal
+        self._ends = ends
         self._began = 0.0
         self._said = False
         self._inside = False
@@ -147,7 +154,7 @@ class Deadline:
         self._armed = self._arm()
         spare = self._unwind + self._patience if self._armed else 0.0
         threads = _threads()
-        end_within(self.seconds + spare)
+        end_within(self.seconds + spare, self._ends)
         self._watching = _threads() - threads
         return self
 
@@ -200,11 +207,16 @@ class Bounds:
     """
 
     def __init__(
-        self, seconds: float | None, say: Callable[[str], None], fatal: bool = True
+        self,
+        seconds: float | None,
+        say: Callable[[str], None],
+        fatal: bool = True,
+        ends: bool = True,
     ) -> None:
         self._seconds = seconds
         self._say = say
         self._fatal = fatal
+        self._ends = ends
 
     def over(
         self, what: str, patience: float = 0.0
@@ -212,4 +224,6 @@ class Bounds:
         """For one request, or one event of a lifespan."""
         if self._seconds is None:
             return contextlib.nullcontext()
-        return Deadline(what, self._seconds, self._say, patience, self._fatal)
+        return Deadline(
+            what, self._seconds, self._say, patience, self._fatal, self._ends
+        )

@@ -35,6 +35,7 @@ class _Kept:
         frozen_by: the process of our last freeze; 0: there was none.
         thawed: the application had frozen something itself.
         frozen: the heap is frozen since, whoever wanted it.
+        ever: whether something was to stay mortal, at any freeze.
     """
 
     def __init__(self) -> None:
@@ -43,6 +44,7 @@ class _Kept:
         self.frozen_by = 0
         self.thawed = False
         self.frozen = False
+        self.ever = False
 
 
 _kept = _Kept()
@@ -60,11 +62,17 @@ def keep_mortal(kept: Kept) -> Kept:
     derived classes; the class itself does not. Works as a decorator.
     """
     if _kept.frozen_by in (0, os.getpid()):
+        _kept.ever = True
         if isinstance(kept, type):
             _kept.classes.append(kept)
         else:
             _kept.objects.append(kept)
     return kept
+
+
+def may_freeze_again() -> bool:
+    """Whether a further freeze does no harm: what stayed mortal is not known now."""
+    return collector.CAN_FREEZE and not _kept.ever
 
 
 def release() -> None:

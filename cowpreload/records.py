@@ -102,37 +102,17 @@ class SlotView:
     age: float
     read_age: float
     strikes: int
-
-
-@dataclass(frozen=True)
-class Served:
-    """A page as it was noted: one path that was requested, its host, and how often.
-
-    `count` is of all requests for the same page, as far as native/served.c can tell;
-    where there are more pages than places, it is an estimate.
-    """
-
-    path: str
-    host: str
-    count: int
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What the paths of one page have in common, an example of them, and a count."""
-
-    shape: str
-    path: str
-    host: str
-    count: int
+    grown: int = 0
+    ready_age: float = 0.0
 
 
 @dataclass(frozen=True)
 class WarmupReport:
-    """What was requested in the master before the fork."""
+    """What was requested in the master before the fork; `paths` are now warm."""
 
     requests: int
     warnings: tuple[str, ...]
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

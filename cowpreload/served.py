@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from cowpreload._core import ffi, lib
 from cowpreload.board import Board
-from cowpreload.records import Served
+from cowpreload.candidates import Served
 from cowpreload.settings import Settings
 
 # All of a worker's first requests are noted, then one in so many: a page that matters

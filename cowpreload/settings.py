@@ -152,6 +152,12 @@ class Settings:
         why="what gunicorn gives a request of its sync worker",
         minimum=0.1,
     )
+    warmup_worth: int = _setting(
+        SIZE,
+        16 << 20,
+        "warmup=auto warms up anew, from traffic, where all workers could save this",
+        why="measured: half of what workers grow by is saved; it replaces all of them",
+    )
     fork_safety: str = _setting(
         CHOICE,
         "warn",

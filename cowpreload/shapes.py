@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from cowpreload.records import Served, Shape
+from cowpreload.candidates import Served, Shape
 
 Route = Callable[[str], str]
 """Takes a path; gives what identifies its route, or "" where nothing does."""

@@ -228,6 +228,7 @@ def run(
         # The master kills it long before; this is for one whose master is gone.
         signal.setitimer(signal.ITIMER_REAL, work.seconds)
         collector.stop()  # it writes to all that is shared
+        collector.unfreeze()  # what looks at the heap must see all of it
         work.begin()
         threads = _Open.now().threads
         visitor = _Visitor(work, messages)

@@ -107,12 +107,15 @@ def warm_found(
     seconds: float,
     say: Callable[[str], None],
     stopped: Callable[[], bool],
+    page_seconds: float | None = None,
 ) -> tuple[list[Tried], int]:
     """Request what nobody has listed, after a trial; one that fails here is dropped.
 
     Args:
         seconds: what all of it may take; then the rest is left cold.
         stopped: whether a signal waits.
+        page_seconds: of a master that serves: what a page may take. One that cannot be
+            interrupted does not end it.
 
     Returns:
         What each candidate did, and the number of requests.
@@ -139,8 +142,9 @@ def warm_found(
         tried[candidate] = Tried(candidate, status, dropped=dropped)
         return not stopped() and time.monotonic() < until
 
-    limit = min(settings.warmup_timeout, seconds)
-    bounds = Bounds(limit, say, fatal=False)
+    serves = page_seconds is not None
+    limit = min(settings.warmup_timeout, page_seconds or seconds)
+    bounds = Bounds(limit, say, fatal=False, ends=not serves)
     why_cold = "no time is left"
     try:
         visit(app, wanted(), manner, bounds, answered)

@@ -52,6 +52,7 @@ class Automatic:
         stopped: whether a signal waits that should not wait for pages.
         serves: whether a path is this application's.
         at_fork: whether the host's forks call what os.register_at_fork() was given.
+        seconds: what the trial may take, and the master after it.
     """
 
     app: Callable[..., Any]
@@ -62,6 +63,7 @@ class Automatic:
     stopped: Callable[[], bool] = _never
     serves: Callable[[str], bool] = lambda path: True
     at_fork: bool = True
+    seconds: float = SECONDS
 
     def candidates(self) -> Found:
         """What may be worth a warm up, best first."""
@@ -86,7 +88,7 @@ class Automatic:
         self._close()
         writers.flush_shared()
         mending.prepare()
-        limits = Limits(self.settings.warmup_timeout, SECONDS)
+        limits = Limits(self.settings.warmup_timeout, self.seconds)
         trial = Trial(self._work(), limits, self.stopped)
         try:
             trial.over(list(candidates))
@@ -134,7 +136,7 @@ class Automatic:
                 if each.line() not in known
             ]
 
-        return Work(begin, request, why_dropped, close_all, left, 2 * SECONDS)
+        return Work(begin, request, why_dropped, close_all, left, 2 * self.seconds)
 
     def warm(self) -> AutoReport:
         """Find, try, and request in the master what survived."""
@@ -162,7 +164,7 @@ class Automatic:
         if survivors and not self.stopped():
             warmed, requests = warm_found(
                 self.app, survivors, self.settings, self.manner,
-                SECONDS, self.say, self.stopped,
+                self.seconds, self.say, self.stopped,
             )  # fmt: skip
             for fault in callbacks.run_before_again():
                 self.say(fault)

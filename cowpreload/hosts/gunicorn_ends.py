@@ -20,8 +20,10 @@ def log_end(board: Board | None, slot: int, log: Any) -> None:
         (log.info if " recycled " in line else log.warning)(line)
 
 
-def log_each_turn(arbiter: Any, board: Callable[[], Board | None]) -> None:
-    """Log what is new in each turn of the master's loop, about once a second.
+def log_each_turn(
+    arbiter: Any, board: Callable[[], Board | None], then: Callable[[Any], None]
+) -> None:
+    """Log what is new in each turn of the master's loop, about once a second; `then`.
 
     gunicorn has no hook there. Where it has lost this method, the line comes when the
     worker has gone.
@@ -35,5 +37,6 @@ def log_each_turn(arbiter: Any, board: Callable[[], Board | None]) -> None:
         for worker in list(arbiter.WORKERS.values()):
             with contextlib.suppress(Exception):
                 log_end(board(), getattr(worker, "cow_slot", 0), arbiter.log)
+        then(arbiter)
 
     arbiter.murder_workers = murder_workers

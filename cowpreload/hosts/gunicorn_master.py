@@ -25,6 +25,7 @@ from cowpreload.freezing import thaw
 from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
 from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_log import Unfailing
+from cowpreload.hosts.gunicorn_settings import config_file_names, set_too_late
 from cowpreload.hosts.gunicorn_signals import Waiting, running_arbiter
 from cowpreload.hosts.gunicorn_stages import (
     import_control_server,
@@ -45,28 +46,6 @@ from cowpreload.settings_given import read, unknown_faults, unknown_variables
 _KEY = "cow_settings"
 
 
-def _config_file_names(cfg: Any) -> list[str]:
-    """The names that a configuration file sets; gunicorn ignores unknown ones."""
-    location = str(cfg.settings["config"].get() or "")
-    name = location[7:] if location.startswith("python:") else "__config__"
-    return list(vars(sys.modules[name])) if name in sys.modules else []
-
-
-def _set_too_late(cfg: Any) -> str:
-    """A line on our variables in raw_env: gunicorn sets them after `configure`."""
-    names = [
-        each.environment
-        for each in declared_on(GUNICORN)
-        if each.variable in cfg.settings and each.environment in cfg.env
-    ]
-    if not names:
-        return ""
-    return (
-        f"cow: raw_env: {', '.join(names)}: no effect, set after the settings are "
-        "read; use the option, the configuration file or the environment"
-    )
-
-
 class Master:
     """What the master of this server knows between the stages."""
 
@@ -82,6 +61,7 @@ class Master:
         self._laying = Laying(Settings(), writers.remember)
         self._waiting = Waiting()
         self._first_workers = 0
+        self._learning: Any = None
         self.prepared = False
         self.immortal = False
 
@@ -117,10 +97,12 @@ class Master:
                     "workers leave fast until the next one"
                 )
         self._settings = settings
+        if self.prepared:  # a reload starts it over
+            self._learn(settings, cfg)
         return settings
 
     def _read(self, cfg: Any) -> Settings:
-        names = _config_file_names(cfg)
+        names = config_file_names(cfg)
         faults = unknown_faults(names, ini=False) + slot_faults("workers", cfg.workers)
         faults += unknown_variables()[0]
         given = {}
@@ -146,7 +128,7 @@ class Master:
 
     def _start(self, arbiter: Any) -> None:
         """Warm up; gunicorn has its pid file, and no signal handlers yet."""
-        log_each_turn(arbiter, lambda: self.board)
+        log_each_turn(arbiter, lambda: self.board, self._turn)
         try:
             self.warm(arbiter.app, arbiter.log)
         except StopIteration:
@@ -171,7 +153,7 @@ class Master:
         note = unknown_variables()[1]
         if note:
             log.info(note)
-        too_late = _set_too_late(app.cfg)
+        too_late = set_too_late(app.cfg)
         if too_late:
             log.warning(too_late)
         self._laying = Laying(self._settings, writers.remember)
@@ -227,6 +209,7 @@ class Master:
         self.immortal = frozen.immortal.objects > 0
         self._resume_gc()
         sealed = run_seal(settings, self._laying, log)
+        self._learn(settings, cfg)
         assert self._warmup is not None
         report = PreloadReport(
             objects=frozen.objects,
@@ -240,6 +223,21 @@ class Master:
         )
         log.info(report.line())
         return self.board
+
+    def _learn(self, settings: Settings, cfg: Any) -> None:
+        """From traffic, from now on, if that is wanted."""
+        self._learning = None
+        if settings.warmup_auto and self.board is not None and self._warmup is not None:
+            # It imports what few need.
+            from cowpreload.hosts.gunicorn_learning import learning
+
+            self._learning = learning(
+                self.board, settings, cfg, self._log, self._warmup.paths
+            )
+
+    def _turn(self, arbiter: Any) -> None:
+        if self._learning is not None:
+            self._learning.turn(arbiter)
 
     def _come_too_late(self, cfg: Any, log: Any) -> None:
         """Other workers run: a reload gave this class, without the start-up hook, which

@@ -30,6 +30,11 @@ from cowpreload.warmup_visits import Manner
 _left: set[threading.Thread] = set()
 
 
+def started_since(before: set[threading.Thread]) -> None:
+    """Pages have started what is here and was not `before`."""
+    _left.update(set(threading.enumerate()) - before)
+
+
 def bound_the_end() -> None:
     """In the master, at its end: Python waits there for threads that are no daemons,
     and for ever for one that hangs in a page. Without a warm up it has none of those.
@@ -80,9 +85,14 @@ def _request(
         from cowpreload.hosts.auto import Automatic  # it imports what few need
 
         found = Automatic(called, settings, manner, before, log.info, waiting.waits)
-        requests = report.requests + found.warm().requests
-        report = replace(report, requests=requests)
-    _left.update(set(threading.enumerate()) - loaded)
+        warmed = found.warm()
+        paths = [each.candidate.path for each in warmed.tried if not each.dropped]
+        report = replace(
+            report,
+            requests=report.requests + warmed.requests,
+            paths=(*settings.warmup_listed, *paths),
+        )
+    started_since(loaded)
     return report
 
 

@@ -11,7 +11,7 @@
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_REVISION 7u /* change with any struct below, and cow_walk of immortal.h */
+#define COW_REVISION 8u /* change with any struct below, and cow_walk of immortal.h */
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 
@@ -34,6 +34,7 @@ struct cow_life {
     uint64_t requests;   /* of this generation */
     uint64_t booted_at_ms;
     uint64_t ready_at_ms;
+    uint32_t renew; /* the master's wish: this generation is to be replaced */
 };
 
 /* What the verdict counts from one reading to the next: the watching thread's. */

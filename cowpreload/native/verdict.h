@@ -79,6 +79,7 @@ enum cow_reason {
     COW_REASON_GROWTH = 2,   /* soft: max-growth */
     COW_REASON_HARD = 3,     /* max-private-hard */
     COW_REASON_UNHEEDED = 4, /* it was told to go, and did not */
+    COW_REASON_RENEWED = 5,  /* no limit: the master has a warmer heap to fork */
 };
 
 struct cow_limits {

@@ -132,6 +132,29 @@ static void ask_to_leave(void) {
         (void)cow_prim_signal_main(watch.host.leave_signal);
 }
 
+/* Ask the worker to leave, if it may now. */
+static void recycle(struct memory *memory, const struct cow_reading *reading,
+                    const struct cow_verdict *verdict, uint64_t now_ms) {
+    struct cow_slot *slot = watch.slot;
+    if (LOAD(slot->life.state) != COW_READY ||
+        !cow_ticket_take(watch.board, watch.number, watch.pid, &watch.limits, now_ms))
+        return;
+    STORE(slot->judged.early, verdict->early);
+    STORE(slot->life.state, COW_LEAVING);
+    memory->history.asked_at_ms = now_ms;
+    memory->history.asked_limit = verdict->limit;
+    cow_end_post(watch.board, watch.number, verdict, reading, now_ms, now_ms);
+    ask_to_leave();
+}
+
+/* The master has asked for it: no limit was passed, and none is waited for. */
+static void renew(struct memory *memory, uint64_t now_ms) {
+    const struct cow_verdict verdict = {.action = COW_RECYCLE,
+                                        .reason = COW_REASON_RENEWED,
+                                        .early = memory->history.early};
+    recycle(memory, &memory->look.reading, &verdict, now_ms);
+}
+
 static void act(struct memory *memory, const struct cow_reading *reading,
                 uint64_t now_ms) {
     struct cow_verdict verdict;
@@ -151,15 +174,8 @@ static void act(struct memory *memory, const struct cow_reading *reading,
         cow_end_post(watch.board, watch.number, &verdict, reading,
                      memory->history.asked_at_ms, now_ms);
         ask_to_leave();
-    } else if (verdict.action == COW_RECYCLE && LOAD(slot->life.state) == COW_READY &&
-               cow_ticket_take(watch.board, watch.number, watch.pid, &watch.limits,
-                               now_ms)) {
-        STORE(slot->judged.early, verdict.early);
-        STORE(slot->life.state, COW_LEAVING);
-        memory->history.asked_at_ms = now_ms;
-        memory->history.asked_limit = verdict.limit;
-        cow_end_post(watch.board, watch.number, &verdict, reading, now_ms, now_ms);
-        ask_to_leave();
+    } else if (verdict.action == COW_RECYCLE) {
+        recycle(memory, reading, &verdict, now_ms);
     }
 }
 
@@ -177,6 +193,7 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
         }
         act(memory, &reading, now_ms);
     }
+    if (LOAD(slot->life.renew) && memory->history.ready_at_ms) renew(memory, now_ms);
     /* A host's loop may have been between its look at the flag and its wait when it was
      * asked: ask again until it has gone. A signal is not repeated so soon, it would
      * kill a worker at its exit handlers. */

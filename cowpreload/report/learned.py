@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from cowpreload.records import Shape
+from cowpreload.candidates import Shape
 
 
 def learned_line(noted: int, shapes: Sequence[Shape]) -> str:

@@ -6,8 +6,8 @@ import configparser
 import json
 from pathlib import Path
 
+from cowpreload.candidates import Shape
 from cowpreload.cli import learned
-from cowpreload.records import Shape
 from cowpreload.report.learned import (
     learned_json,
     learned_line,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cowpreload.records import Served
+from cowpreload.candidates import Served
 from cowpreload.shapes import HOSTS, NAMES, SLUGS, plain_shape, shapes
 
 WORDS = ["ash", "beech", "birch", "box", "cedar", "elm", "fir", "hazel", "holly"]

@@ -136,9 +136,10 @@ import threading; print(threading.active_count())
 @pytest.mark.parametrize("kind", ["wsgi", "asgi"])
 def test_django_accepts_the_host_and_does_not_redirect(kind: str) -> None:
     done = run("-c", f"KIND = {kind!r}\n{DJANGO}")
-    assert done.stdout.splitlines() == ["WarmupReport(requests=1, warnings=())", "1"], (
-        done.stderr
-    )
+    assert done.stdout.splitlines() == [
+        "WarmupReport(requests=1, warnings=(), paths=())",
+        "1",
+    ], done.stderr
 
 
 def test_a_mounted_application_gets_its_prefix() -> None:

@@ -1,0 +1,182 @@
+"""gunicorn's master learns from its traffic: at its turns, about once a second.
+
+It looks at the board (rewarm.py says when it pays), warms up anew, and has the first
+worker replaced, in the watching thread's own way; the others follow if its readings
+confirm the gain. Must not raise, and must end no server.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from cowpreload import _core, served
+from cowpreload.board import Board
+from cowpreload.candidates import Shape
+from cowpreload.errors import RAISED, NativeError, said
+from cowpreload.freezing import may_freeze_again
+from cowpreload.hosts.gunicorn_log import Unfailing
+from cowpreload.hosts.gunicorn_rewarm import rewarm
+from cowpreload.records import SlotView
+from cowpreload.rewarm import First, Learner, Sight, at_rest, first_of, gain
+from cowpreload.routes import why_not_again
+from cowpreload.settings import Settings
+from cowpreload.shapes import plain_shape, shapes
+from cowpreload.units import MIB
+
+# How often the pages are looked at, in turns: more and more rarely.
+_LOOK_TURNS, _LOOK_MOST_TURNS = 5, 60
+
+
+def learning(
+    board: Board, settings: Settings, cfg: Any, log: Any, warm: Sequence[str]
+) -> Learning | None:
+    """What the master's turns call; None where nothing is to be warmed up anew.
+
+    `warm` are the paths that were requested before the first fork.
+    """
+    if not may_freeze_again():
+        log.info(
+            "cow: warmup=auto: nothing is warmed from traffic: the heap cannot be "
+            "frozen twice (keep_mortal() was called, or there is no gc.freeze())"
+        )
+        return None
+    if cfg.uid != os.geteuid():
+        # Visitors choose these paths; what they reach must not run as root.
+        log.info(
+            "cow: warmup=auto: nothing is warmed from traffic: the master runs as "
+            "uid=%d, the workers as uid=%d",
+            os.geteuid(),
+            cfg.uid,
+        )
+        return None
+    return Learning(board, settings, warm)
+
+
+class Learning:
+    """What the master of this server knows of it, from turn to turn."""
+
+    def __init__(self, board: Board, settings: Settings, warm: Sequence[str]) -> None:
+        self._board = board
+        self._settings = settings
+        plain = {plain_shape(path.partition("?")[0]) for path in warm}
+        self._learner = Learner(settings.warmup_worth, plain)
+        self._began = self._looked = time.monotonic()
+        self._turned = 0.0
+        self._pages: tuple[Shape, ...] = ()
+        self._first: First | None = None
+        self._old: dict[int, int] = {}  # generations that are to be replaced, by slot
+        self._off = False
+
+    def turn(self, arbiter: Any) -> None:
+        """Look, and act if it pays."""
+        now = time.monotonic()
+        if self._off or now - self._turned < self._settings.check_interval:
+            return
+        self._turned = now
+        try:
+            self._step(arbiter, now)
+        except RAISED as error:
+            self._off = True
+            Unfailing(arbiter.log).exception(
+                "cow: warm up anew: %s: not tried again", said(error)
+            )
+
+    def _turns(self, since: float, now: float) -> float:
+        return (now - since) / self._settings.check_interval
+
+    def _step(self, arbiter: Any, now: float) -> None:
+        views = tuple(self._board)
+        if self._first is not None:
+            self._judge(self._first, arbiter, views)
+        elif self._old:
+            self._follow(arbiter, views)
+        elif _is_alone(arbiter) and self._is_time(now, arbiter, views):
+            self._looked = now
+            self._look(arbiter, now, views)
+
+    def _is_time(self, now: float, arbiter: Any, views: tuple[SlotView, ...]) -> bool:
+        """Whether to look at the pages: 10 µs each."""
+        age = self._turns(self._began, now)
+        pause = min(max(age / 4, _LOOK_TURNS), _LOOK_MOST_TURNS)
+        if self._learner.may_pay(age, views, arbiter.num_workers):
+            pause = _LOOK_TURNS
+        return self._turns(self._looked, now) >= pause
+
+    def _look(self, arbiter: Any, now: float, views: tuple[SlotView, ...]) -> None:
+        turn = self._turns(self._began, now)
+        noted = served.noted(self._board)
+        skip = self._settings.warmup_skip
+        pages = served.read(self._board)
+        found = tuple(shapes(p for p in pages if not why_not_again(p.path, skip)))
+        sight = Sight(turn, arbiter.num_workers, views, noted, found)
+        wanted = self._learner.wanted(sight)
+        if not wanted:
+            return
+        done = rewarm(arbiter, self._settings, wanted)
+        self._learner.attempted(turn, () if done.interrupted else wanted)
+        Unfailing(arbiter.log).info(done.line)
+        if done.pages:
+            self._pages = done.pages
+            self._old = {each.slot: each.generation for each in views}
+            self._first = first_of(views)
+            self._renew(self._first.slot)
+
+    # ---- the workers -----------------------------------------------------
+
+    def _renew(self, slot: int) -> None:
+        """Ask for the slot's worker to be replaced, when it has a ticket."""
+        self._board.raw.slot[slot - 1].life.renew = 1
+
+    def _judge(self, first: First, arbiter: Any, views: tuple[SlotView, ...]) -> None:
+        """The first replaced worker: does it grow less?"""
+        new = next((each for each in views if each.slot == first.slot), None)
+        if new is None:
+            # Between two generations; unless the host wants fewer workers by now.
+            if at_rest(views, arbiter.num_workers):
+                self._first, self._old = None, {}
+            return
+        view = _read_now(new, self._board)
+        turns = view.ready_age / self._settings.check_interval
+        confirmed = gain(first, view, turns, len(self._pages))
+        if confirmed is None:
+            return
+        self._first = None
+        then = "the others follow" if confirmed else "the others stay"
+        Unfailing(arbiter.log).info(
+            "cow: warmed anew worker=%d grew=%dMiB before=%dMiB: %s",
+            first.slot,
+            view.grown // MIB,
+            first.grown // MIB,
+            then,
+        )
+        if not confirmed:
+            self._old = {}
+        for each in views:
+            if self._old.get(each.slot) == each.generation:
+                self._renew(each.slot)
+
+    def _follow(self, arbiter: Any, views: tuple[SlotView, ...]) -> None:
+        """Forget it when all have been replaced."""
+        here = {each.slot: each.generation for each in views}
+        if not any(here.get(slot) == each for slot, each in self._old.items()):
+            self._old = {}
+            Unfailing(arbiter.log).info("cow: warmed anew: all workers are replaced")
+
+
+def _is_alone(arbiter: Any) -> bool:
+    """Whether no other master takes over, or hands over."""
+    return not arbiter.reexec_pid and not arbiter.master_pid
+
+
+def _read_now(view: SlotView, board: Board) -> SlotView:
+    """The view with a reading of this moment; the board's may be half a minute old."""
+    try:
+        private = _core.take_reading(view.pid).private
+    except NativeError:
+        return view
+    ready = board.raw.slot[view.slot - 1].judged.ready_private
+    return replace(view, private=private, grown=max(0, private - ready))

@@ -1,0 +1,34 @@
+"""What gunicorn's configuration tells of our settings, beside their values.
+
+Takes a configuration; gives names that its file sets, and a line on those set too late.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from cowpreload.kinds import GUNICORN
+from cowpreload.settings import declared_on
+
+
+def config_file_names(cfg: Any) -> list[str]:
+    """The names that a configuration file sets; gunicorn ignores unknown ones."""
+    location = str(cfg.settings["config"].get() or "")
+    name = location[7:] if location.startswith("python:") else "__config__"
+    return list(vars(sys.modules[name])) if name in sys.modules else []
+
+
+def set_too_late(cfg: Any) -> str:
+    """A line on our variables in raw_env: gunicorn sets them after `configure`."""
+    names = [
+        each.environment
+        for each in declared_on(GUNICORN)
+        if each.variable in cfg.settings and each.environment in cfg.env
+    ]
+    if not names:
+        return ""
+    return (
+        f"cow: raw_env: {', '.join(names)}: no effect, set after the settings are "
+        "read; use the option, the configuration file or the environment"
+    )

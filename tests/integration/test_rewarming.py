@@ -1,0 +1,187 @@
+"""A running master that warms up anew, from its traffic: what it saves, and loses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import QUICK, Servers
+from harness.load import Load
+from harness.processes import alive, wait_until
+from harness.server import Server
+
+from cowpreload.board import open_board
+
+AUTO = {**QUICK, "cow-warmup": "auto", "cow-warmup-worth": "4M"}
+PATHS = [f"/kind/{name}/{number}" for number in range(20) for name in ("a", "b", "c")]
+SLOW = [*PATHS, "/kind/slow/1"]
+
+
+def is_page(path: str, status: int, body: bytes) -> bool:
+    return status == 200 and body.endswith(b" 18000")
+
+
+@contextlib.contextmanager
+def loaded(server: Server, paths: list[str]) -> Iterator[Load]:
+    """Under load, of which nothing may be lost."""
+    load = Load(server.port, paths, seconds=120, concurrency=3, check=is_page).start()
+    try:
+        yield load
+    finally:
+        report = load.stop()
+    assert (report.failed, report.wrong) == (0, 0), report.errors[:5]
+
+
+def ready(server: Server) -> int:
+    return [each.state for each in open_board(server.pid)].count("ready")
+
+
+@pytest.mark.each_python
+@pytest.mark.parametrize(
+    "host",
+    ["sync", "asgi", "gevent"]
+    + [pytest.param(each, marks=pytest.mark.deep) for each in ("threaded", "uvicorn")],
+)
+def test_what_was_served_is_warmed_and_all_workers_are_replaced(
+    servers: Servers, host: str
+) -> None:
+    server = servers.on(host, AUTO, workers=3, app="learning")
+    server.wait_serving(PATHS[0], workers=3)
+    board = open_board(server.pid)
+    before = max(each.grown for each in board)
+    with loaded(server, PATHS):
+        wait_until(lambda: max(each.grown for each in board) > 5 << 20, 60, "growth")
+        before = max(each.grown for each in board)
+        server.wait_log("cow: warmed anew pages=3 dropped=0 ", 60)
+        server.wait_log("the others follow", 60)
+        server.wait_log("cow: warmed anew: all workers are replaced", 60)
+    assert [each.generation for each in board] == [2, 2, 2]
+    assert len(re.findall(r"recycled private=\d+MiB renewed ", server.log)) == 3
+    wait_until(lambda: max(each.grown for each in board) < before / 2, 60, "the gain")
+    pid, maker, _ = server.get("/kind/a/7")[1].split()
+    assert int(maker) == server.pid
+    assert int(pid) in server.workers()
+    assert server.log.count("before_fork") >= 2
+    assert "cow: fork-safety" not in server.log
+    assert "/kind/" not in server.log  # what was requested is nobody's business
+
+
+def test_what_was_to_stay_mortal_is_not_frozen_again(servers: Servers) -> None:
+    environ = {"KEEP_MORTAL": "1"}
+    server = servers.on("sync", AUTO, app="learning", environ=environ)
+    server.wait_serving(PATHS[0])
+    assert (
+        "nothing is warmed from traffic: the heap cannot be frozen twice" in server.log
+    )
+
+
+def test_gunicorn_23_warms_up_anew(servers: Servers, gunicorn23: Path) -> None:
+    """Its queue of signals is another, and it reaps workers in the handler."""
+    environ = {"PYTHONPATH": str(gunicorn23)}
+    server = servers.on("sync", AUTO, workers=2, app="learning", environ=environ)
+    server.wait_serving(PATHS[0], workers=2)
+    with loaded(server, PATHS):
+        server.wait_log("cow: warmed anew: all workers are replaced", 60)
+    assert "Starting gunicorn 23" in server.log
+    server.signal(signal.SIGTERM)
+    assert server.wait_exit() == 0
+
+
+def test_a_gain_that_does_not_come_leaves_the_other_workers(servers: Servers) -> None:
+    """Memory that each worker makes of its own is no page's first request."""
+    environ = {"NEVER": "1"}
+    server = servers.on("sync", AUTO, workers=3, app="learning", environ=environ)
+    server.wait_serving(PATHS[0], workers=3)
+    with loaded(server, PATHS):
+        server.wait_log("the others stay", 60)
+    generations = sorted(each.generation for each in open_board(server.pid))
+    assert generations == [1, 1, 2]
+
+
+def test_pages_that_misbehave_are_left_out_and_the_server_serves_on(
+    servers: Servers,
+) -> None:
+    """Half of them only in the master, where no trial has shown it."""
+    environ = {"HANG": "master", "CATCH": "master", "RAISE": "master", "END": "master"}
+    environ |= {"THREAD": "trial", "DIE": "trial"}
+    options = {**AUTO, "cow-warmup-repeat": "1"}
+    server = servers.on("sync", options, workers=2, app="learning", environ=environ)
+    server.wait_serving(PATHS[0], workers=2)
+    planted = [*PATHS, *(f"/kind/{name.lower()}/1" for name in environ)]
+    planted += ["/kind/cron/1"]  # by name
+    with loaded(server, planted):
+        line = server.wait_log("cow: warmed anew pages=", 60)
+        server.wait_log("cow: warmed anew: all workers are replaced", 60)
+    assert "pages=3 dropped=6 " in line
+    asked = set(re.findall(r"asked master (\w+)", server.log))
+    assert asked == {"hang", "catch", "raise", "end"}
+    assert not re.search(r"cow: fork-safety|Traceback", server.log)
+    server.signal(signal.SIGTERM)
+    assert server.wait_exit() == 0
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.deep),
+        pytest.param(signal.SIGQUIT, marks=pytest.mark.deep),
+    ],
+)
+def test_a_master_that_is_told_to_end_meanwhile_does(
+    servers: Servers, tmp_path: Path, number: int
+) -> None:
+    pidfile = tmp_path / "pid"
+    options = {**AUTO, "pid": str(pidfile)}
+    environ = {"HANG": "master"}
+    server = servers.on("sync", options, workers=2, app="learning", environ=environ)
+    server.wait_serving(PATHS[0], workers=2)
+    paths = [*PATHS, "/kind/hang/1"]
+    load = Load(server.port, paths, seconds=60, concurrency=2).start()
+    try:
+        server.wait_log("asked master hang", 60)
+        server.signal(number)
+        assert server.wait_exit() == 0
+    finally:
+        load.stop()  # what comes after the signal is refused
+    assert not pidfile.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTTIN])
+def test_another_signal_meanwhile_is_obeyed_and_no_request_is_lost(
+    servers: Servers, number: int
+) -> None:
+    environ = {"SLOW": "master"}
+    server = servers.on("sync", AUTO, workers=2, app="learning", environ=environ)
+    server.wait_serving(PATHS[0], workers=2)
+    with loaded(server, SLOW):
+        server.wait_log("asked master slow", 60)
+        first = server.workers()
+        server.signal(number)
+        if number == signal.SIGHUP:
+            server.wait_log("Hang up: Master")
+            wait_until(lambda: not set(first) & set(server.workers()), 30, "new ones")
+        else:
+            wait_until(lambda: ready(server) == 3, 30, "a third worker")
+    assert "a signal came" in server.log
+
+
+def test_a_worker_that_dies_meanwhile_is_replaced(servers: Servers) -> None:
+    environ = {"SLOW": "master"}
+    server = servers.on("sync", AUTO, workers=2, app="learning", environ=environ)
+    server.wait_serving(PATHS[0], workers=2)
+    load = Load(server.port, SLOW, seconds=120, concurrency=2).start()
+    try:
+        server.wait_log("asked master slow", 60)
+        victim = server.workers()[0]
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: not alive(victim), 20, "its end")
+        server.wait_log("cow: warmed anew: all workers are replaced", 60)
+        wait_until(lambda: ready(server) == 2, 30, "both")
+    finally:
+        load.stop()  # what the victim was serving is lost, as ever

@@ -1,0 +1,87 @@
+"""Pages that a worker makes at their first request, for a master that learns of them.
+
+`application` and `asgi`: `/kind/NAME/NUMBER` makes 4 MB of heap for each NAME, once a
+process, and answers with the pid and the pid of the process that made it. A NAME of
+PLANTS misbehaves in a warm up, where its environment variable says: HANG=master, or
+THREAD=trial. NEVER=1: each request makes its heap anew, so that no warm up helps.
+KEEP_MORTAL=1: a part of the heap is to stay mortal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+
+import cowpreload
+
+MASTER = os.getpid()
+MADE: dict[str, tuple[int, list[object]]] = {}
+HELD: list[object] = []
+
+
+if os.environ.get("KEEP_MORTAL"):
+    cowpreload.keep_mortal(MADE)
+
+
+@cowpreload.before_fork
+def before_fork() -> None:
+    os.write(2, b"before_fork\n")
+
+
+def catch_all() -> None:
+    until = time.monotonic() + 1.5
+    while time.monotonic() < until:
+        with contextlib.suppress(BaseException):
+            time.sleep(4)
+
+
+PLANTS = {
+    "hang": lambda: time.sleep(600),
+    "catch": catch_all,
+    "raise": lambda: 1 / 0,
+    "end": lambda: sys.exit(7),
+    "thread": lambda: threading.Thread(
+        target=time.sleep, args=(600,), daemon=True
+    ).start(),
+    "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "slow": lambda: time.sleep(0.7),
+}
+
+
+def plant(name: str) -> None:
+    who = "master" if os.getpid() == MASTER else "trial"
+    os.write(2, f"asked {who} {name}\n".encode())
+    if who == os.environ.get(name.upper()):
+        PLANTS[name]()
+
+
+def answer(path: str, warming: bool) -> str:
+    parts = path.split("/")
+    if parts[1] != "kind":
+        return "ok"
+    name = parts[2]
+    if warming and name in PLANTS:
+        plant(name)
+    if name not in MADE or (os.environ.get("NEVER") and not warming):
+        heap: list[object] = [{"number": i, "text": f"{name} {i}"} for i in range(9000)]
+        MADE[name] = os.getpid(), heap
+    return f"{os.getpid()} {MADE[name][0]} {sum(map(len, MADE[name][1]))}"
+
+
+def application(environ, start_response):  # type: ignore[no-untyped-def]
+    body = answer(environ["PATH_INFO"], "cowpreload.warmup" in environ).encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+
+
+async def asgi(scope, receive, send):  # type: ignore[no-untyped-def]
+    if scope["type"] != "http":
+        raise NotImplementedError
+    body = answer(scope["path"], "cowpreload.warmup" in scope).encode()
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
