@@ -30,7 +30,12 @@ def _mib(spread: Figures, digits: int = 0) -> str:
 
 
 def ratio(spread: Figures) -> str:
-    """The median of the pairs with its quartiles; of the reference: 1."""
+    """The median of the pairs with its quartiles; "-" of too few; of the reference: 1.
+
+    A short block is a few ticks of 10 ms: one or two pairs say nothing.
+    """
+    if spread["n"] < 3:
+        return "-"
     low, high = spread["quartiles"]
     if low == high == spread["median"] == 1:
         return "1"

@@ -54,6 +54,11 @@ def test_an_allocator_that_is_not_installed_is_a_row_that_says_so() -> None:
         assert len(table.rows[0]) == len(table.head)
 
 
+def test_a_ratio_of_one_pair_is_not_shown() -> None:
+    assert allocator_tables.ratio(spread([1.3])) == "-"
+    assert allocator_tables.ratio(spread([1.0, 1.2, 1.3])) == "1.20 (1.10 to 1.25)"
+
+
 def test_each_allocator_is_compared_with_itself_under_ours() -> None:
     for allocator in ALLOCATORS:
         first, second = allocators.modes(allocator)
