@@ -20,6 +20,7 @@
 #include <Python.h>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Python's small objects: pools of blocks of one size. */
 
@@ -85,16 +86,22 @@ static int fill_size(size_t size, struct cow_seal *out) {
     return COW_SEALED;
 }
 
-/* Whether Python's objects are malloc()'s: it serves what was freed last. They are then
- * part of the C heap, and whatever is said of that is said of them. */
+/* Whether Python's objects are malloc()'s: it serves what was freed last, or they lie
+ * below the program's break, where malloc() grows. They are then part of the C heap,
+ * and whatever is said of that is said of them. */
 static int is_malloc(void) {
+    /* Volatile: a compiler knows that malloc() gives what nobody has, and GCC 15 leaves
+     * it out. */
+    volatile uintptr_t first, second;
     void *block = PyObject_Malloc(STEP);
-    uintptr_t first = (uintptr_t)block;
+    first = (uintptr_t)block;
     PyObject_Free(block);
     void *chunk = malloc(STEP);
-    int same = block && (uintptr_t)chunk == first;
+    second = (uintptr_t)chunk;
     free(chunk);
-    return same;
+    /* Far below, and above, are mappings. */
+    return first &&
+           (first == second || (uintptr_t)sbrk(0) - first < (uintptr_t)1 << 40);
 }
 
 static int seal_python(struct cow_seal *out) {
