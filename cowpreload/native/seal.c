@@ -90,8 +90,7 @@ static int fill_size(size_t size, struct cow_seal *out) {
  * below the program's break, where malloc() grows. They are then part of the C heap,
  * and whatever is said of that is said of them. */
 static int is_malloc(void) {
-    /* Volatile: a compiler knows that malloc() gives what nobody has, and GCC 15 leaves
-     * it out. */
+    /* Volatile: a compiler may leave malloc() and free() of one chunk out. */
     volatile uintptr_t first, second;
     void *block = PyObject_Malloc(STEP);
     first = (uintptr_t)block;
