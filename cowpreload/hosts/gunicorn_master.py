@@ -23,6 +23,7 @@ from cowpreload.closing import close_all
 from cowpreload.errors import SettingsError
 from cowpreload.freezing import thaw
 from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
+from cowpreload.hosts.gunicorn_hint import learner
 from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_settings import config_file_names, set_too_late
@@ -225,13 +226,9 @@ class Master:
         return self.board
 
     def _learn(self, settings: Settings, cfg: Any) -> None:
-        """From traffic, from now on, if that is wanted."""
-        self._learning = None
-        if settings.warmup_auto and self.board is not None and self._warmup is not None:
-            # It imports what few need.
-            from cowpreload.hosts.gunicorn_learning import learning
-
-            self._learning = learning(
+        """From what the workers do from now on, if there is anything to learn."""
+        if self.board is not None and self._warmup is not None:
+            self._learning = learner(
                 self.board, settings, cfg, self._log, self._warmup.paths
             )
 

@@ -71,6 +71,18 @@ def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     assert "/kind/" not in server.log  # what was requested is nobody's business
 
 
+def test_a_server_without_any_warm_up_says_once_what_it_could_save(
+    servers: Servers,
+) -> None:
+    options = {**QUICK, "cow-warmup-worth": "4M"}
+    server = servers.on("sync", options, app="learning").wait_serving(PATHS[0])
+    with loaded(server, PATHS):
+        line = server.wait_log("cow: warmup=unset: ", 60)
+    assert re.search(r"grown by \d+MiB since .*; cow-warmup=auto would save", line)
+    assert server.log.count("cow: warmup=unset: ") == 1
+    assert {each.generation for each in open_board(server.pid)} == {1}
+
+
 def test_what_was_to_stay_mortal_is_not_frozen_again(servers: Servers) -> None:
     environ = {"KEEP_MORTAL": "1"}
     server = servers.on("sync", AUTO, app="learning", environ=environ)

@@ -1,0 +1,60 @@
+"""Say once what a server without any warm up could save, after it has served a while.
+
+Called at the turns of gunicorn's master, where there is nothing to learn from traffic;
+`learner` gives what is to be called. Must not raise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from cowpreload.board import Board
+from cowpreload.hosts.gunicorn_log import Unfailing
+from cowpreload.rewarm import saving
+from cowpreload.settings import Settings
+from cowpreload.units import MIB
+
+# In check intervals: what a worker makes at its first requests is made by then.
+_AFTER_TURNS = 60
+
+
+class Hint:
+    """What is still to be said of this server."""
+
+    def __init__(self, board: Board, settings: Settings) -> None:
+        self._board = board
+        self._settings = settings
+        self._at = time.monotonic() + _AFTER_TURNS * settings.check_interval
+        self._said = False
+
+    def turn(self, arbiter: Any) -> None:
+        """Say it, if it is worth it; once."""
+        if self._said or time.monotonic() < self._at:
+            return
+        with contextlib.suppress(Exception):
+            grown = saving(tuple(self._board))
+            if grown >= self._settings.warmup_worth:
+                self._said = True
+                Unfailing(arbiter.log).info(
+                    "cow: warmup=unset: the workers have grown by %dMiB since they "
+                    "were ready; cow-warmup=auto would save a part of it",
+                    grown // MIB,
+                )
+
+
+def learner(
+    board: Board, settings: Settings, cfg: Any, log: Any, warm: Sequence[str]
+) -> Any:
+    """What has a `turn(arbiter)` for each of the master's turns, or None.
+
+    `warm` are the paths that were requested before the first fork.
+    """
+    if settings.warmup_auto:
+        # It imports what few need.
+        from cowpreload.hosts.gunicorn_learning import learning
+
+        return learning(board, settings, cfg, log, warm)
+    return None if settings.warmup else Hint(board, settings)
