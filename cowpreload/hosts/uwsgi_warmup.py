@@ -139,8 +139,8 @@ def _is_asked(owner: str | None, mounts: Sequence[str]) -> bool:
 
 
 def _several_interpreters() -> bool:
-    """Whether a fork by Python would clear the others in its child: on 3.10 that
-    hangs, with one other that is idle."""
+    """Whether a fork by Python would clear the others in its child: with one that is
+    idle that hangs on 3.10 to 3.12, and aborts on 3.13."""
     for name in ("_interpreters", "_xxsubinterpreters"):  # from 3.13 on; before
         with contextlib.suppress(ImportError):
             return len(importlib.import_module(name).list_all()) > 1
