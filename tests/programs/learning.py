@@ -2,9 +2,9 @@
 
 `application` and `asgi`: `/kind/NAME/NUMBER` makes 4 MB of heap for each NAME, once a
 process, and answers with the pid and the pid of the process that made it. A NAME of
-PLANTS misbehaves in a warm up, where its environment variable says: HANG=master, or
-THREAD=trial. NEVER=1: each request makes its heap anew, so that no warm up helps.
-KEEP_MORTAL=1: a part of the heap is to stay mortal.
+PLANTS makes none: it misbehaves in a warm up, where its environment variable says:
+HANG=master, or THREAD=trial. NEVER=1: each request makes its heap anew, so that no warm
+up helps. KEEP_MORTAL=1: a part of the heap is to stay mortal.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ def answer(path: str, warming: bool) -> str:
     if parts[1] != "kind":
         return "ok"
     name = parts[2]
-    if warming and name in PLANTS:
-        plant(name)
+    if name in PLANTS:
+        if warming:
+            plant(name)
+        return f"{os.getpid()} {os.getpid()} 18000"
     if name not in MADE or (os.environ.get("NEVER") and not warming):
         heap: list[object] = [{"number": i, "text": f"{name} {i}"} for i in range(9000)]
         MADE[name] = os.getpid(), heap
