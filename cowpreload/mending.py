@@ -77,12 +77,14 @@ def _bury_threads() -> None:
     dead = [each for ident, each in threading._active.items() if ident != here]  # type: ignore[attr-defined]
     if not dead:
         return
+    if hasattr(threading, "_thread_shutdown"):  # 3.13 and newer
+        # Python's own looks for ever at a list that a thread leaves by itself.
+        threading._thread_shutdown = join_others
     for thread in dead:
-        handle = getattr(thread, "_handle", None)  # 3.13 and newer
-        if handle is not None and not handle.is_done():
-            handle._set_done()
-            # Python's own looks for ever at a list that a thread leaves by itself.
-            threading._thread_shutdown = join_others  # type: ignore[attr-defined]
+        for name in ("_handle", "_os_thread_handle"):  # 3.13; newer
+            handle = getattr(thread, name, None)
+            if handle is not None and not handle.is_done():
+                handle._set_done()
     threading._after_fork()  # type: ignore[attr-defined]
 
 
