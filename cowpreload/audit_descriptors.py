@@ -110,6 +110,10 @@ def _shared_fds() -> set[int]:
     tracker = sys.modules.get("multiprocessing.resource_tracker")
     if tracker is not None and tracker._resource_tracker._fd is not None:
         found.add(tracker._resource_tracker._fd)
+    server = sys.modules.get("multiprocessing.forkserver")
+    if server is not None and server._forkserver._forkserver_alive_fd is not None:
+        # Each worker closes its own (executors.forget_fork_server).
+        found.add(server._forkserver._forkserver_alive_fd)
     return found
 
 

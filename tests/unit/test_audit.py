@@ -99,6 +99,12 @@ from concurrent.futures import ProcessPoolExecutor
 kept = ProcessPoolExecutor(1)
 kept.submit(int).result()
 """,
+    "fork server": """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+kept = ProcessPoolExecutor(1, multiprocessing.get_context("forkserver"))
+kept.submit(int).result()
+""",
     "listening": """
 import socket
 kept = [socket.create_server(("127.0.0.1", 0))]
