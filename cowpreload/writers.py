@@ -11,17 +11,15 @@ from __future__ import annotations
 import _io
 import _socket
 import contextlib
-import fcntl
 import gc
 import math
 import os
-import select
 import stat
-import struct
 import sys
-import termios
 import weakref
 from typing import Any
+
+from cowpreload.room import has_room
 
 # How a writer is made to write: `FLUSH`, or as finalization does: `FINISH`. Below both
 # are `RAW` ones, which by contract buffer nothing, but may do something when closed.
@@ -178,31 +176,8 @@ def _takes_at_once(writer: Any) -> bool:
     """Whether all that it may hold can be written without any wait."""
     below = _below(writer)
     found = _descriptors(below)
-    return bool(found) and all(_has_room(each, below) for each in found)
-
-
-def _has_room(descriptor: int, below: list[Any]) -> bool:
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISREG(mode):
-            return True
-        if stat.S_ISCHR(mode):
-            return not os.isatty(descriptor) and _is_writable(descriptor)
-        # One that takes a byte need not take 8 KiB, and an empty one not 128. Each
-        # write may leave most of a page of it unused: hence twice.
-        if stat.S_ISFIFO(mode) and _is_writable(descriptor):
-            unread = fcntl.ioctl(descriptor, termios.FIONREAD, struct.pack("i", 0))
-            room = fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
-            return struct.unpack("i", unread) == (0,) and 2 * _most_held(below) <= room
-    except OSError:
-        pass
-    return False
-
-
-def _is_writable(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLOUT)
-    return [event for _, event in poll.poll(0)] == [select.POLLOUT]
+    most = _most_held(below)
+    return bool(found) and all(has_room(each, most) for each in found)
 
 
 def _most_held(below: list[Any]) -> float:

@@ -59,6 +59,7 @@ STAGES = {
     "board",
     "leave",
     "writers",
+    "room",
 }
 # Where one stage has two files.
 PARTS = {
@@ -75,6 +76,7 @@ PARTS = {
     "mending": {"executors"},
     "audit": {"audit_descriptors", "audit_loops", "audit_threads"},
     "leave": {"writers"},
+    "writers": {"room"},
     "settling": {"freezing", "writers"},
 }
 COMPOSE = {"hosts", "cli", "bench"}
