@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import weakref
 from typing import Any
 
@@ -19,6 +20,8 @@ from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_timeouts import for_idle, for_requests
 from cowpreload.served import Noting
 
+# What gunicorn and its users tell a worker.
+_TOLD = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1)
 _SERVICE_RESTART = 1012  # of RFC 6455's registry of close codes
 
 
@@ -134,6 +137,20 @@ class ASGIDrainMixin:
             await super()._shutdown()  # type: ignore[misc]
         finally:
             beating.cancel()
+
+    def _cleanup(self) -> None:
+        """Requests are over. From here on only SIGKILL and an abort may end the worker.
+
+        Closing the loop would give these signals their default action back: a second
+        SIGTERM, or the SIGUSR1 of logrotate, would skip the exit handlers.
+        """
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD)
+        for each in _TOLD:
+            with contextlib.suppress(Exception):  # a loop of the application's own
+                self.loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        super()._cleanup()  # type: ignore[misc]
 
     async def _cow_beat(self) -> None:
         while True:

@@ -287,18 +287,25 @@ def test_a_child_of_a_worker_can_be_terminated_and_leaves_the_worker_alone(
     assert server.workers() == [worker]
 
 
-@pytest.mark.parametrize("host", [*HOSTS, *LOOPS])
+@pytest.mark.parametrize("host", [*HOSTS, *LOOPS, "asgi on asyncio"])
 def test_a_second_signal_does_not_skip_the_exit_handlers_that_wait(
     servers: Servers, host: str, tmp_path: Path
 ) -> None:
-    """An impatient operator, or a master that tells its workers again."""
+    """An impatient operator, a master that tells its workers again, or logrotate.
+
+    asyncio's loop gives signals their default action back when it is closed.
+    """
+    host, on_asyncio, _ = host.partition(" on asyncio")
+    options = {**QUICK, "asgi-loop": "asyncio"} if on_asyncio else QUICK
     log = tmp_path / "exit"
     environ = {"EXIT_LOG": str(log), "BREAK": "slow-exit"}
-    server = ready(servers.on(host, QUICK, workers=1, environ=environ))
+    server = ready(servers.on(host, options, workers=1, environ=environ))
     worker = server.workers()[0]
     board = open_board(server.pid)
     os.kill(worker, signal.SIGTERM)
     wait_until(lambda: [each.state for each in board] == ["leaving"], 10, "leaving")
+    if host != "uwsgi":
+        os.kill(worker, signal.SIGUSR1)
     os.kill(worker, signal.SIGTERM)
     wait_until(lambda: not alive(worker), 20, "worker to be gone")
     assert exit_notes(log, worker) == ["second", "first"]
