@@ -26,6 +26,7 @@ def test_what_the_application_made_in_the_master_works_in_a_worker(
 
 def test_no_thread_of_gevents_is_in_the_master_at_the_fork(servers: Servers) -> None:
     """One native thread resolves names at import; the fork would lose it."""
+    require_class("gevent")
     arguments = ["-k", "cow_gevent", "--cow-warmup", "/"]
     server = servers.gunicorn(*arguments, app="greenlets").wait_serving()
     assert len(list(Path(f"/proc/{server.pid}/task").iterdir())) == 1
