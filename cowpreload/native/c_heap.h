@@ -1,8 +1,8 @@
 /*
  * The C heap's part of sealing: free chunks of glibc's, of any size.
  *
- * Takes the counts so far; adds to them. Gives an enum cow_unsealed. Called as cow_seal()
- * is; it starts threads that take no lock but malloc's, and ends them.
+ * Takes the counts so far; adds to them. Gives an enum cow_unsealed. Called as
+ * cow_seal() is; it starts threads that take no lock but malloc's, and ends them.
  */
 #ifndef COW_C_HEAP_H
 #define COW_C_HEAP_H
