@@ -5,6 +5,7 @@ Metadata is in pyproject.toml. What is here is what setuptools has no words for.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -36,6 +37,17 @@ def readme() -> str:
     title, rest = text.split("\n", 1)
     note = "The files named in parentheses are in the source distribution.\n"
     return f"{title}\n{rest.rstrip()}\n\n{note}"
+
+
+def urls() -> dict[str, str]:
+    """Where the project can be found: whoever publishes it says so at the build.
+
+    A checkout does not know its public address, and a wrong one would stay for ever.
+    """
+    home = os.environ.get("COWPRELOAD_HOMEPAGE", "").rstrip("/")
+    if home and not home.startswith("https://"):
+        raise SystemExit(f"COWPRELOAD_HOMEPAGE={home}: must begin with https://")
+    return {"Homepage": home, "Source": home} if home else {}
 
 
 def copy_startup_files(directory: Path) -> None:
@@ -79,6 +91,7 @@ class BuildEditable(editable_wheel):
 setup(
     long_description=readme(),
     long_description_content_type="text/markdown",
+    project_urls=urls(),
     cffi_modules=[
         "cowpreload/native/build.py:core",
         "cowpreload/native/build.py:offsets",

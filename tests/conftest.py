@@ -26,6 +26,7 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 PROGRAMS = TESTS / "programs"
 SITE = ROOT / "examples" / "django_app"
+HOMEPAGE = "https://cowpreload.example/of/tests"  # in the wheel that `built` makes
 
 # What the interpreter's version can change: all in these, and what is marked.
 EACH_PYTHON = {
@@ -250,6 +251,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pip += ["--no-build-isolation", "--wheel-dir", str(directory), str(source)]
         # Not a figure of it is read: what the compiler would gain, the tests lose.
         environ = {**os.environ, "CFLAGS": "-O0"}
+        environ["COWPRELOAD_HOMEPAGE"] = HOMEPAGE
         subprocess.run(pip, check=True, timeout=600, env=environ)
 
     return once(tmp_path_factory, "built", build)

@@ -16,7 +16,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
-from conftest import PYPY, ROOT
+from conftest import HOMEPAGE, PYPY, ROOT
 from harness.processes import script
 
 # The first that ignores the import line of a .pth.
@@ -66,6 +66,11 @@ def test_the_wheel_holds_what_runs_and_nothing_else(built: Path) -> None:
     assert "cowpreload/examples/django_app/manage.py" in found
     assert not [name for name in found if name.startswith(("tests", "tools", "ex"))]
     assert not [name for name in found if "measure" in name or "start-up" in name]
+
+
+def test_the_metadata_names_the_homepage_that_the_build_was_told(built: Path) -> None:
+    found = metadata(built).get_all("Project-URL")
+    assert found == [f"Homepage, {HOMEPAGE}", f"Source, {HOMEPAGE}"]
 
 
 def test_the_readme_of_the_metadata_needs_no_checkout(built: Path) -> None:
