@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import QUICK, Servers, ready
+from conftest import QUICK, Servers, ready, run
 from harness.processes import alive, wait_until
 from harness.server import Server
 
@@ -49,6 +49,28 @@ def written(name: Path) -> dict[str, str]:
 
 
 ALL = dict.fromkeys(KINDS, "line\n")
+
+
+def kept_at_an_ordinary_end(tmp_path: Path) -> set[str]:
+    """The kinds that Python writes at its end, without us.
+
+    The collector may end a file before what writes to it; zip archives on 3.10 and now
+    and then on 3.12, a GzipFile over a file always, a text one on 3.14 alone.
+    """
+    kinds = set(KINDS) - {"over", "zip", "member"}
+    path = str(tmp_path / "control.gz")
+    code = (
+        "import gzip, sys\n"
+        "kept = [gzip.open(sys.argv[1], 'wt')]\n"
+        "kept[0].write('line')\n"
+        "kept.append(kept)"  # the collector's, as nearly all that a module holds
+    )
+    run("-c", code, path, check=True)
+    try:
+        gzip.open(path).read()
+    except EOFError:
+        kinds.remove("gz")
+    return kinds
 
 
 def gone(pid: int) -> None:
@@ -120,10 +142,8 @@ def test_a_worker_that_settled_ends_as_the_host_does_if_it_is_to(
     server.signal(signal.SIGHUP)
     gone(pid)
     found = written(tmp_path / str(pid))
-    # As in the control below.
-    for lost in ("over", "zip", "member"):
-        del found[lost]
-    assert found == dict.fromkeys(found, "line\n")
+    for kind in kept_at_an_ordinary_end(tmp_path):
+        assert found[kind] == "line\n", kind
     assert ready(server).get("/")[0] == 200
 
 
@@ -159,11 +179,8 @@ def test_the_control_without_us_writes_as_much(
     server.signal(signal.SIGHUP)
     gone(pid)
     found = written(tmp_path / str(pid))
-    # The collector may end a file before what writes to it; zip archives on 3.10 and
-    # now and then on 3.12, a GzipFile over a file always.
-    for lost in ("over", "zip", "member"):
-        del found[lost]
-    assert found == dict.fromkeys(found, "line\n")
+    for kind in kept_at_an_ordinary_end(tmp_path):
+        assert found[kind] == "line\n", kind
     (second,) = server.wait_serving().workers()
     server.signal(signal.SIGHUP)
     gone(second)

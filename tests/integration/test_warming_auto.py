@@ -16,6 +16,10 @@ from conftest import Servers
 from harness.processes import children, wait_until
 from harness.server import Server
 
+# What programs/misbehaving.py is made of.
+pytest.importorskip("flask")
+pytest.importorskip("fastapi")
+
 QUICK = {"cow-warmup": "auto", "cow-warmup-timeout": "0.5"}
 HOSTS = ["sync", "asgi", "uwsgi"]
 FINE = {"/", "/plain", "/a b", "/100%", "/ümlaut", "/last", "/memory", "/brief-thread"}
