@@ -17,6 +17,7 @@ from cowpreload.errors import WhyError
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # Bits of a pagemap entry (Documentation/admin-guide/mm/pagemap.rst).
 PRESENT, SWAPPED, FILE, EXCLUSIVE = 1 << 63, 1 << 62, 1 << 61, 1 << 56
+_GUARD = 1 << 58  # no page, but marked as swapped too
 _PIECE = 1 << 20
 BLOCK = 16384  # bytes read at once; what pymalloc calls a pool
 _KEPT = 8192  # blocks kept: 128 MiB at most
@@ -124,7 +125,7 @@ def page_flags(pid: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
             if text.count(0) < len(text):
                 page = at // 8 * PAGE
                 for entry in array.array("Q", text):
-                    if entry >= SWAPPED:
+                    if entry >= SWAPPED and not entry & _GUARD:
                         yield page, entry
                     page += PAGE
             at += len(text)

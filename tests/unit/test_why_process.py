@@ -92,6 +92,24 @@ def test_page_map_of_a_process_that_ended(cat: subprocess.Popen[bytes]) -> None:
         list(page_flags(cat.pid, first))
 
 
+def test_a_guard_page_is_not_a_swapped_one() -> None:
+    """glibc 2.42 and newer guard each thread's stack so, from Linux 6.13 on."""
+    install = 102  # MADV_GUARD_INSTALL
+    with mmap.mmap(-1, 4 * PAGE, flags=mmap.MAP_PRIVATE) as held:
+        held[:] = bytes(4 * PAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(held))
+        try:
+            held.madvise(install, PAGE, PAGE)
+        except OSError as error:
+            pytest.skip(f"no guard pages here: {error}")
+        (mapping,) = (
+            each for each in mappings(os.getpid()) if each.start <= start < each.end
+        )
+        pages = {page for page, _ in page_flags(os.getpid(), mapping)}
+        own = {start + PAGE * number for number in range(4)}
+        assert own - pages == {start + PAGE}
+
+
 def test_a_zombie_has_no_mappings(cat: subprocess.Popen[bytes]) -> None:
     cat.kill()
     os.waitid(os.P_PID, cat.pid, os.WEXITED | os.WNOWAIT)
