@@ -42,6 +42,13 @@ def status(pid: int) -> int:
     return int(fields(pid)[-1])
 
 
+def catches(pid: int, number: int) -> bool:
+    """Whether the process has a handler for this signal."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    (caught,) = re.findall(r"^SigCgt:\s*(\w+)", text, re.MULTILINE)
+    return bool(int(caught, 16) & 1 << number - 1)
+
+
 def ended(server: Server, path: str) -> tuple[int, int]:
     """The worker, and its status, after the request that ended it."""
     worker = server.workers()[0]
@@ -144,6 +151,9 @@ def test_sys_exit_in_a_mule_and_in_a_spooler_runs_the_handlers_once(
     server.wait_log("spawned uWSGI worker 1")
     (worker,) = re.findall(r"uWSGI worker 1 \(pid: (\d+)", server.log)
     (pid,) = {*children(server.pid)} - {int(worker)}
+    if who == "spooler":
+        # uWSGI wakes it by this signal, and would kill one that is not there yet.
+        wait_until(lambda: catches(pid, signal.SIGUSR1), 20, "the spooler to be ready")
     with status_kept(server):
         server.get(f"/{who}")
         assert status(pid) == (MULE if who == "mule" else 7) << 8
