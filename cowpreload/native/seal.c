@@ -105,9 +105,13 @@ static int is_malloc(void) {
 
 static int seal_python(struct cow_seal *out) {
     PyGILState_STATE gil = PyGILState_Ensure();
+#if PY_VERSION_HEX >= 0x030b0000
     /* It holds names that were made for one lookup; each miss in a worker lets one go,
-     * and its slot is a new hole: 100 pages of a worker of the example site. */
+     * and its slot is a new hole: 100 pages of a worker of the example site. 3.10 would
+     * number the versions of types anew, while caches of its code and of further
+     * interpreters keep the old numbers: a lookup then finds what is another type's. */
     (void)PyType_ClearCache();
+#endif
     int why_not = COW_SEALED;
     if (is_pymalloc())
         for (size_t size = STEP; !why_not && size <= LARGEST; size += STEP)

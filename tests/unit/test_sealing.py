@@ -74,6 +74,9 @@ def test_a_c_heap_that_is_not_glibcs_is_left_alone(library: str, python: str) ->
     assert sealed["private"] < plain["private"] + (1 << 20)
 
 
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="3.10 numbers types anew when it is emptied"
+)
 def test_names_of_single_lookups_leave_holes_between_inherited_objects() -> None:
     """A type's cache of lookups lets a name go when another takes its place."""
     code = (
