@@ -129,12 +129,16 @@ def noted(board: Board) -> int:
 
 
 def read(board: Board) -> list[Served]:
-    """All pages on the board; one that is noted at this moment may miss."""
+    """All pages on the board; one that is noted at this moment may miss.
+
+    Nor is one there whose path or host a terminal would obey: it was no browser's.
+    """
     served = ffi.addressof(board.raw, "served")
     page, count = ffi.new("struct cow_served_page *"), ffi.new("uint32_t *")
     place = ffi.new("uint32_t *")
     found = []
     while lib.cow_served_next(served, place, page, count):
         text = ffi.buffer(page.text)[: page.path + page.host].decode("latin-1")
-        found.append(Served(text[: page.path], text[page.path :], int(count[0])))
+        if text.isprintable():
+            found.append(Served(text[: page.path], text[page.path :], int(count[0])))
     return found

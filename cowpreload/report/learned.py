@@ -8,8 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from urllib.parse import quote
 
 from cowpreload.candidates import Shape
+
+# What may stand in a path of an ini, beside letters and digits.
+_PLAIN = "/%:!&'*+;="
 
 
 def learned_line(noted: int, shapes: Sequence[Shape]) -> str:
@@ -48,10 +52,20 @@ def learned_json(
     return json.dumps(made, indent=2)
 
 
+def _in_ini(path: str) -> str:
+    """The same path to an application, and nothing else to uWSGI.
+
+    It opens the file, and runs the program, that a value names: `@(exec://...)`. It
+    puts variables in, `$(HOME)`, and what a percent sign names. Visitors chose these
+    paths.
+    """
+    return quote(path, safe=_PLAIN, encoding="latin-1").replace("%", "%%")
+
+
 def learned_list(shapes: Sequence[Shape], ini: bool) -> str:
     """The paths as the setting: lines of an `ini`, or of a gunicorn.conf.py."""
     paths = list(dict.fromkeys(each.path for each in shapes))
-    if ini:  # where a percent sign begins a name of uWSGI's
-        return "".join(f"cow-warmup = {path.replace('%', '%%')}\n" for path in paths)
+    if ini:
+        return "".join(f"cow-warmup = {_in_ini(path)}\n" for path in paths)
     lines = "".join(f"    {path!r},\n" for path in paths)
     return f"cow_warmup = [\n{lines}]\n"

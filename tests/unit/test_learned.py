@@ -5,6 +5,9 @@ from __future__ import annotations
 import configparser
 import json
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+import pytest
 
 from cowpreload.candidates import Shape
 from cowpreload.cli import learned
@@ -58,6 +61,26 @@ def test_the_list_can_be_read_as_the_setting(tmp_path: Path) -> None:
     assert text.splitlines()[2] == "cow-warmup = /a%%20b"
     parser = configparser.ConfigParser(strict=False)
     parser.read_string("[uwsgi]\n" + text)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/@(exec://touch${IFS}x)",
+        "/$(HOME)",
+        "/%(pidfile)",
+        "/%28/a,/b",
+        "/caf\xe9 \n[uwsgi]",
+    ],
+)
+def test_what_a_visitor_requested_tells_uwsgi_nothing_in_an_ini(path: str) -> None:
+    """uWSGI runs the program that a value names so."""
+    text = learned_list([Shape(path, path, "h", 1)], ini=True)
+    value = text.removeprefix("cow-warmup = ").removesuffix("\n")
+    assert not set(value) & set("$@()\n, ")
+    assert not value.replace("%%", "").count("%")
+    given = value.replace("%%", "%")
+    assert unquote_to_bytes(given) == unquote_to_bytes(path.encode("latin-1"))
 
 
 def test_the_file_is_its_owner_s_and_whole(tmp_path: Path) -> None:

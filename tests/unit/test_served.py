@@ -107,6 +107,17 @@ def test_paths_of_every_kind_come_back_as_they_were() -> None:
     assert {page.host for page in read(board)} == {"shop.example"}
 
 
+@pytest.mark.parametrize(
+    ("path", "host"),
+    [(b"/\x1b[2J", HOST), (b"/\x9b2J", HOST), (b"/\n", HOST), (b"/", b"\x1b]0;x\x07")],
+)
+def test_what_a_terminal_would_obey_is_not_read(path: bytes, host: bytes) -> None:
+    """`cowpreload warmup` prints what anybody has requested."""
+    board = Board.create()
+    Noting(board).note(path, host)
+    assert read(board) == []
+
+
 def test_a_page_that_was_half_replaced_is_not_read() -> None:
     """Its reader would request a path that nobody has requested."""
     board = Board.create()
