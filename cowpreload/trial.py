@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cowpreload.candidates import Candidate, Tried
-from cowpreload.trial_child import Messages, Work, run
+from cowpreload.trial_child import Messages, Work, children, end_all, run
 
 # The time limit of a candidate is at most this share of the time for all: one that
 # hangs must not take the others' time.
@@ -106,9 +106,14 @@ class _Child:
             return True
 
     def end(self) -> str:
-        """End and reap it; how it ended, if it was by itself."""
+        """End and reap it; how it ended, if it was by itself.
+
+        With it ends what its page has started and waits for.
+        """
+        started = children(self.pid)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
+        end_all(started)
         _real("os", "close")(self._reading)
         try:
             _, status = _real("os", "waitpid")(self.pid, 0)

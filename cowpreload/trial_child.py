@@ -97,14 +97,21 @@ def _pooled() -> set[str]:
     }
 
 
-def _children() -> set[str]:
-    """The living processes that this one has started."""
+def children(pid: int | str = "self") -> set[str]:
+    """The living processes that this one, or another, has started."""
     found = set()
     with contextlib.suppress(OSError):
-        for task in os.listdir("/proc/self/task"):
-            with open(f"/proc/self/task/{task}/children") as children:
-                found.update(children.read().split())
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as listed:
+                found.update(listed.read().split())
     return {each for each in found if _lives(each)}
+
+
+def end_all(pids: Iterable[str]) -> None:
+    """Kill them; whoever is gone has ended by itself."""
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(int(pid), signal.SIGKILL)
 
 
 def _lives(pid: str) -> bool:
@@ -133,7 +140,7 @@ class _Open:
     @classmethod
     def now(cls) -> _Open:
         threads = _listed("/proc/self/task") - _pooled()
-        return cls(len(threads), _listed("/proc/self/fd"), _children())
+        return cls(len(threads), _listed("/proc/self/fd"), children())
 
     def is_more_than(self, other: _Open) -> bool:
         more = self.files - other.files or self.children - other.children
@@ -208,7 +215,7 @@ def _left(work: Work, threads: int) -> str:
     """What the last request has left, once all is closed that can be."""
     work.close()
     _await_threads(threads)
-    left = [*work.left(), *(f"process pid={each}" for each in _children())]
+    left = [*work.left(), *(f"process pid={each}" for each in children())]
     return f"leaves {'; '.join(left)}"[:_LONGEST] if left else ""
 
 
@@ -240,7 +247,5 @@ def run(
         with contextlib.suppress(BaseException):
             messages.send(failed=f"raised {said(error)}"[:_LONGEST])
     finally:
-        for pid in _children():
-            with contextlib.suppress(OSError, ValueError):
-                os.kill(int(pid), signal.SIGKILL)
+        end_all(children())
         os._exit(0)

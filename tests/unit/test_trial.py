@@ -129,6 +129,26 @@ os.kill(int(os.read(reading, 20)), signal.SIGKILL)
     assert tried == [("/a", "ended the process with code 4")]
 
 
+def test_a_process_that_a_hanging_page_waits_for_ends_with_it() -> None:
+    tried, _, _, text = trial("""
+import subprocess
+from cowpreload.trial_child import _lives
+reading, writing = os.pipe()
+def page(path):
+    started = subprocess.Popen(["sleep", "600"])
+    os.write(writing, b"%d" % started.pid)
+    started.wait()
+trial(["/a"], candidate=2.0)
+pid = os.read(reading, 20).decode()
+until = time.monotonic() + 20
+while _lives(pid) and time.monotonic() < until:
+    time.sleep(0.05)
+print(f"lives: {_lives(pid)}", file=sys.stderr)
+""")
+    assert tried == [("/a", "no answer within 2 s")]
+    assert "lives: False" in text
+
+
 def test_a_page_that_returns_in_two_processes_is_asked_once() -> None:
     tried, _, _, _ = trial("""
 def page(path):
