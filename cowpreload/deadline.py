@@ -64,6 +64,12 @@ def _threads() -> frozenset[str]:
         return frozenset()
 
 
+def can_interrupt() -> bool:
+    """Whether the alarm is ours to take: the application has none of its own."""
+    free = (signal.SIG_DFL, signal.SIG_IGN)
+    return signal.getsignal(signal.SIGALRM) in free and not any(_timer())
+
+
 class Deadline:
     """`with Deadline(...)` around one request, in the main thread.
 
@@ -137,8 +143,7 @@ class Deadline:
     def _arm(self) -> bool:
         """Whether the timer is ours: not in an interpreter or thread without signals,
         nor where the application has set an alarm itself."""
-        free = (signal.SIG_DFL, signal.SIG_IGN)
-        if signal.getsignal(signal.SIGALRM) not in free or any(_timer()):
+        if not can_interrupt():
             return False
         try:
             self._before = signal.signal(signal.SIGALRM, self._tick)

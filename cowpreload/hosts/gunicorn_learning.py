@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from gunicorn.errors import HaltServer
+
 from cowpreload import _core, served
 from cowpreload.board import Board
 from cowpreload.candidates import Shape
-from cowpreload.errors import RAISED, NativeError, said
+from cowpreload.errors import NativeError, said
 from cowpreload.freezing import may_freeze_again
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_rewarm import rewarm
@@ -79,7 +81,9 @@ class Learning:
         self._turned = now
         try:
             self._step(arbiter, now)
-        except RAISED as error:
+        except HaltServer:  # of gunicorn 23: it reaps workers in its handler
+            raise
+        except BaseException as error:  # a page's CancelledError, too
             self._off = True
             Unfailing(arbiter.log).exception(
                 "cow: warm up anew: %s: not tried again", said(error)

@@ -25,6 +25,7 @@ from cowpreload import _core, callbacks, collector, mending, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.candidates import Candidate, Shape
 from cowpreload.closing import close_all
+from cowpreload.deadline import can_interrupt
 from cowpreload.hosts.auto import Automatic
 from cowpreload.hosts.gunicorn_interface import interface_of, runs_lifespan
 from cowpreload.hosts.gunicorn_log import Unfailing
@@ -41,6 +42,12 @@ from cowpreload.warmup_visits import Manner
 PAGE_SECONDS = 1.0
 SECONDS = 5.0
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+_HARMLESS = {
+    *("accept", "accept-encoding", "accept-language", "user-agent"),
+    *("x-forwarded-host", "x-forwarded-port", "x-forwarded-proto"),
+}
+
+Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,9 @@ class Rewarmed:
 
 def rewarm(arbiter: Any, settings: Settings, pages: Sequence[Shape]) -> Rewarmed:
     """Try the pages in a child, request what survives here, freeze and seal anew."""
+    if not can_interrupt():
+        why = "the application uses SIGALRM, and nothing else ends a page that hangs"
+        return Rewarmed((), f"cow: warmed anew pages=0: {why}")
     began = time.monotonic()
     log = Unfailing(arbiter.log)
     with _at_rest(arbiter) as told:
@@ -94,7 +104,8 @@ def _automatic(
     app = arbiter.app.wsgi()
     manner = Manner.of(
         app,
-        settings,
+        # Visitors chose these paths: they are requested with nobody's login.
+        replace(settings, warmup_header=_harmless(settings.warmup_header)),
         os.environ.get("SCRIPT_NAME", "").rstrip("/"),
         interface_of(cfg.worker_class),
         runs_lifespan(cfg),
@@ -102,6 +113,11 @@ def _automatic(
     # What visitors have requested is nobody's but the operator's, who asks for it.
     say = Unfailing(arbiter.log).debug
     return Automatic(app, settings, manner, before, say, told, seconds=SECONDS)
+
+
+def _harmless(headers: Headers) -> Headers:
+    """Those of cow-warmup-header that no login is known by."""
+    return tuple(each for each in headers if each[0].lower() in _HARMLESS)
 
 
 def _try_and_warm(automatic: Automatic, pages: Sequence[Shape]) -> set[tuple[str, str]]:
@@ -182,8 +198,10 @@ def _at_rest(arbiter: Any) -> Iterator[Callable[[], bool]]:
         before[number](number, frame)
 
     for number in Arbiter.SIGNALS:
-        before[number] = signal.getsignal(number)
-        signal.signal(number, note)
+        handler = signal.getsignal(number)
+        if callable(handler):  # not one that the application ignores
+            before[number] = handler
+            signal.signal(number, note)
     if stop is not None and start is not None:
         stop()
     try:

@@ -50,7 +50,9 @@ def ready(server: Server) -> int:
 def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     servers: Servers, host: str
 ) -> None:
-    server = servers.on(host, AUTO, workers=3, app="learning")
+    # A login of the operator's is not for paths that visitors choose.
+    options = {**AUTO, "cow-warmup-header": "Cookie: sessionid=x"}
+    server = servers.on(host, options, workers=3, app="learning")
     server.wait_serving(PATHS[0], workers=3)
     board = open_board(server.pid)
     with loaded(server, PATHS):
@@ -135,6 +137,18 @@ def test_pages_that_misbehave_are_left_out_and_the_server_serves_on(
     asked = set(re.findall(r"asked master (\w+)", server.log))
     assert asked == {"hang", "catch", "raise", "end"}
     assert not re.search(r"cow: fork-safety|Traceback", server.log)
+    server.signal(signal.SIGTERM)
+    assert server.wait_exit() == 0
+
+
+def test_what_no_server_catches_of_a_page_ends_no_server(servers: Servers) -> None:
+    """gunicorn's loop does not: neither asyncio's CancelledError nor gevent's Timeout
+    is an Exception."""
+    environ = {"CANCEL": "master"}
+    server = servers.on("sync", AUTO, workers=2, app="learning", environ=environ)
+    server.wait_serving(PATHS[0], workers=2)
+    with loaded(server, [*PATHS, "/kind/cancel/1"]):
+        server.wait_log("cow: warm up anew: CancelledError: not tried again", 60)
     server.signal(signal.SIGTERM)
     assert server.wait_exit() == 0
 

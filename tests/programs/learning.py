@@ -4,11 +4,13 @@
 process, and answers with the pid and the pid of the process that made it. A NAME of
 PLANTS makes none: it misbehaves in a warm up, where its environment variable says:
 HANG=master, or THREAD=trial. NEVER=1: each request makes its heap anew, so that no warm
-up helps. KEEP_MORTAL=1: a part of the heap is to stay mortal.
+up helps. KEEP_MORTAL=1: a part of the heap is to stay mortal. A request with a cookie
+is refused.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -39,6 +41,10 @@ def catch_all() -> None:
             time.sleep(4)
 
 
+def cancel() -> None:
+    raise asyncio.CancelledError
+
+
 PLANTS = {
     "hang": lambda: time.sleep(600),
     "catch": catch_all,
@@ -49,6 +55,7 @@ PLANTS = {
     ).start(),
     "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "slow": lambda: time.sleep(0.7),
+    "cancel": cancel,
 }
 
 
@@ -76,7 +83,8 @@ def answer(path: str, warming: bool) -> str:
 
 def application(environ, start_response):  # type: ignore[no-untyped-def]
     body = answer(environ["PATH_INFO"], "cowpreload.warmup" in environ).encode()
-    start_response("200 OK", [("Content-Length", str(len(body)))])
+    status = "403 Forbidden" if "HTTP_COOKIE" in environ else "200 OK"
+    start_response(status, [("Content-Length", str(len(body)))])
     return [body]
 
 
@@ -85,5 +93,6 @@ async def asgi(scope, receive, send):  # type: ignore[no-untyped-def]
         raise NotImplementedError
     body = answer(scope["path"], "cowpreload.warmup" in scope).encode()
     headers = [(b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    status = 403 if b"cookie" in dict(scope["headers"]) else 200
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

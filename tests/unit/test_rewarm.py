@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from cowpreload.candidates import Shape
+from cowpreload.hosts.gunicorn_rewarm import rewarm
 from cowpreload.records import SlotView
 from cowpreload.rewarm import (
     DISTANCE_TURNS,
@@ -22,6 +25,7 @@ from cowpreload.rewarm import (
     gain,
     saving,
 )
+from cowpreload.settings import Settings
 
 MIB = 1 << 20
 WORKER = SlotView(
@@ -72,6 +76,17 @@ def test_while_it_does_not_pay_nothing_is_warmed(changed: dict[str, object]) -> 
     learner = Learner(WORTH)
     last = settled(learner)
     assert learner.wanted(replace(last, **changed)) == []  # type: ignore[arg-type]
+
+
+def test_pages_that_nothing_could_end_are_not_requested() -> None:
+    """A master that hangs in one replaces no worker any more."""
+    before = signal.signal(signal.SIGALRM, lambda number, frame: None)
+    try:
+        done = rewarm(SimpleNamespace(log=None), Settings(), PAGES)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert done.pages == ()
+    assert "pages=0: the application uses SIGALRM" in done.line
 
 
 def test_a_rare_page_is_not_waited_for_and_is_warmed_with_the_others() -> None:
