@@ -6,6 +6,7 @@ are; a class that somebody derived from them may speak anything, and is not judg
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from cowpreload.interface import Interface, fits, kind_of, name_of
@@ -27,6 +28,11 @@ def interface_of(worker_class: type) -> Interface | None:
         if not each.__module__.startswith("cowpreload."):
             return _SPOKEN.get(each.__module__)
     return None
+
+
+def script_name() -> str:
+    """Below which path gunicorn's workers serve a WSGI application; "": the root."""
+    return os.environ.get("SCRIPT_NAME", "").rstrip("/")
 
 
 def runs_lifespan(cfg: Any) -> bool:

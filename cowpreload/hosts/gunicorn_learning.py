@@ -20,6 +20,7 @@ from cowpreload.board import Board
 from cowpreload.candidates import Shape
 from cowpreload.errors import NativeError, said
 from cowpreload.freezing import may_freeze_again
+from cowpreload.hosts.gunicorn_interface import script_name
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_rewarm import rewarm
 from cowpreload.records import SlotView
@@ -64,7 +65,8 @@ class Learning:
     def __init__(self, board: Board, settings: Settings, warm: Sequence[str]) -> None:
         self._board = board
         self._settings = settings
-        plain = {plain_shape(path.partition("?")[0]) for path in warm}
+        self._prefix = prefix = script_name()
+        plain = {plain_shape(p.partition("?")[0].removeprefix(prefix)) for p in warm}
         self._learner = Learner(settings.warmup_worth, plain)
         self._began = self._looked = time.monotonic()
         self._turned = 0.0
@@ -113,9 +115,9 @@ class Learning:
     def _look(self, arbiter: Any, now: float, views: tuple[SlotView, ...]) -> None:
         turn = self._turns(self._began, now)
         noted = served.noted(self._board)
-        skip = self._settings.warmup_skip
+        skip = self._settings.warmup_skip, self._prefix
         pages = served.read(self._board)
-        found = tuple(shapes(p for p in pages if not why_not_again(p.path, skip)))
+        found = tuple(shapes(p for p in pages if not why_not_again(p.path, *skip)))
         sight = Sight(turn, arbiter.num_workers, views, noted, found)
         wanted = self._learner.wanted(sight)
         if not wanted:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import signal
 import threading
 import time
@@ -27,7 +26,7 @@ from cowpreload.candidates import Candidate, Shape
 from cowpreload.closing import close_all
 from cowpreload.deadline import can_interrupt
 from cowpreload.hosts.auto import Automatic
-from cowpreload.hosts.gunicorn_interface import interface_of, runs_lifespan
+from cowpreload.hosts.gunicorn_interface import interface_of, runs_lifespan, script_name
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_stages import run_freeze, run_seal
 from cowpreload.hosts.gunicorn_warmup import started_since
@@ -106,7 +105,7 @@ def _automatic(
         app,
         # Visitors chose these paths: they are requested with nobody's login.
         replace(settings, warmup_header=_harmless(settings.warmup_header)),
-        os.environ.get("SCRIPT_NAME", "").rstrip("/"),
+        script_name(),
         interface_of(cfg.worker_class),
         runs_lifespan(cfg),
     )

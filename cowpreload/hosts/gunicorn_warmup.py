@@ -6,7 +6,6 @@ are bound, or, without the start-up hook, right before the first fork.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +18,7 @@ from cowpreload.hosts.gunicorn_interface import (
     interface_of,
     refuse_unfit,
     runs_lifespan,
+    script_name,
 )
 from cowpreload.hosts.gunicorn_signals import Waiting
 from cowpreload.records import WarmupReport
@@ -68,7 +68,7 @@ def _request(
     manner = Manner.of(
         called,
         settings,
-        os.environ.get("SCRIPT_NAME", "").rstrip("/"),
+        script_name(),
         interface_of(cfg.worker_class),
         runs_lifespan(cfg),
     )

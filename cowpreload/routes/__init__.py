@@ -75,9 +75,12 @@ def _is_below(path: str, above: str) -> bool:
     return path == above or path.startswith(above.rstrip("/") + "/")
 
 
-def why_not_again(path: str, skip: Collection[str] = ()) -> str:
-    """Why a path that a visitor has requested is not requested unasked, or ""."""
-    if any(_is_below(path, each) for each in skip):
+def why_not_again(path: str, skip: Collection[str] = (), prefix: str = "") -> str:
+    """Why a path that a visitor has requested is not requested unasked, or "".
+
+    `prefix` is SCRIPT_NAME, which is noted of no path, and belongs to those to skip.
+    """
+    if any(_is_below(prefix + path, each) for each in skip):
         return "warmup-skip"
     return why_left_out(Route(unquote(path)))
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import run
 
 from cowpreload.candidates import Found
-from cowpreload.routes import MOST, find
+from cowpreload.routes import MOST, find, why_not_again
 from cowpreload.routes.left_out import why_left_out
 from cowpreload.routes.route import Route
 
@@ -89,6 +89,12 @@ def test_a_view_whose_name_tells_is_left_out_with_the_reason() -> None:
 
     app.add_url_rule("/tidy", "tidy", delete_all)
     assert find(app).left_out == (("/tidy", "`delete` removes something"),)
+
+
+def test_what_is_skipped_below_script_name_is_not_requested_from_traffic() -> None:
+    """It is noted of no path, and at the start the setting's paths begin with it."""
+    assert why_not_again("/report/1", ["/shop/report"], "/shop") == "warmup-skip"
+    assert why_not_again("/report/1", ["/report"], "/shop") == ""
 
 
 def test_what_the_operator_skips_is_left_out_with_all_below_it() -> None:
