@@ -46,15 +46,23 @@ class Hint:
 
 
 def learner(
-    board: Board, settings: Settings, cfg: Any, log: Any, warm: Sequence[str]
+    board: Board,
+    settings: Settings,
+    cfg: Any,
+    log: Any,
+    warm: Sequence[str],
+    immortal: bool,
 ) -> Any:
     """What has a `turn(arbiter)` for each of the master's turns, or None.
 
-    `warm` are the paths that were requested before the first fork.
+    Args:
+        board, settings: of this server, and its `cfg` and `log`.
+        warm: the paths that were requested before the first fork.
+        immortal: whether the heap is.
     """
     if settings.warmup_auto:
         # It imports what few need.
         from cowpreload.hosts.gunicorn_learning import learning
 
-        return learning(board, settings, cfg, log, warm)
+        return learning(board, settings, cfg, log, warm, immortal)
     return None if settings.warmup else Hint(board, settings)

@@ -35,12 +35,28 @@ _LOOK_TURNS, _LOOK_MOST_TURNS = 5, 60
 
 
 def learning(
-    board: Board, settings: Settings, cfg: Any, log: Any, warm: Sequence[str]
+    board: Board,
+    settings: Settings,
+    cfg: Any,
+    log: Any,
+    warm: Sequence[str],
+    immortal: bool,
 ) -> Learning | None:
     """What the master's turns call; None where nothing is to be warmed up anew.
 
-    `warm` are the paths that were requested before the first fork.
+    Args:
+        board, settings: of this server, and its `cfg` and `log`.
+        warm: the paths that were requested before the first fork.
+        immortal: whether the heap is.
     """
+    if not immortal:
+        # Freeze and mend look at all of it, and that writes the count of each object:
+        # 95 of 185 MiB on 3.11, and for good where the other workers stay.
+        log.info(
+            "cow: warmup=auto: nothing is warmed from traffic: the heap is mortal, "
+            "and the master would copy it"
+        )
+        return None
     if not may_freeze_again():
         log.info(
             "cow: warmup=auto: nothing is warmed from traffic: the heap cannot be "

@@ -228,8 +228,9 @@ class Master:
     def _learn(self, settings: Settings, cfg: Any) -> None:
         """From what the workers do from now on, if there is anything to learn."""
         if self.board is not None and self._warmup is not None:
+            paths, immortal = self._warmup.paths, self.immortal
             self._learning = learner(
-                self.board, settings, cfg, self._log, self._warmup.paths
+                self.board, settings, cfg, self._log, paths, immortal
             )
 
     def _turn(self, arbiter: Any) -> None:

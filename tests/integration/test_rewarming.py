@@ -16,6 +16,9 @@ from harness.processes import alive, wait_until
 from harness.server import Server
 
 from cowpreload.board import open_board
+from cowpreload.immortal import WHY_NOT
+
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
 
 AUTO = {**QUICK, "cow-warmup": "auto", "cow-warmup-worth": "4M"}
 PATHS = [f"/kind/{name}/{number}" for number in range(20) for name in ("a", "b", "c")]
@@ -87,13 +90,19 @@ def test_a_server_without_any_warm_up_says_once_what_it_could_save(
     assert {each.generation for each in open_board(server.pid)} == {1}
 
 
-def test_what_was_to_stay_mortal_is_not_frozen_again(servers: Servers) -> None:
-    environ = {"KEEP_MORTAL": "1"}
-    server = servers.on("sync", AUTO, app="learning", environ=environ)
+@pytest.mark.parametrize(
+    ("options", "environ", "why"),
+    [
+        ({}, {"KEEP_MORTAL": "1"}, "the heap cannot be frozen twice"),
+        ({"cow-immortal": "off"}, {}, "the heap is mortal"),
+    ],
+)
+def test_what_was_to_stay_mortal_is_not_frozen_again(
+    servers: Servers, options: dict[str, str], environ: dict[str, str], why: str
+) -> None:
+    server = servers.on("sync", {**AUTO, **options}, app="learning", environ=environ)
     server.wait_serving(PATHS[0])
-    assert (
-        "nothing is warmed from traffic: the heap cannot be frozen twice" in server.log
-    )
+    assert f"nothing is warmed from traffic: {why}" in server.log
 
 
 def test_gunicorn_23_warms_up_anew(servers: Servers, gunicorn23: Path) -> None:
@@ -144,10 +153,11 @@ def test_pages_that_misbehave_are_left_out_and_the_server_serves_on(
 def test_what_no_server_catches_of_a_page_ends_no_server(servers: Servers) -> None:
     """gunicorn's loop does not: neither asyncio's CancelledError nor gevent's Timeout
     is an Exception."""
-    environ = {"CANCEL": "master"}
+    environ = {"LEAP": "master"}
     server = servers.on("sync", AUTO, workers=2, app="learning", environ=environ)
     server.wait_serving(PATHS[0], workers=2)
-    with loaded(server, [*PATHS, "/kind/cancel/1"]):
+    paths = [*(f"/kind/leap/{number}" for number in range(20)), *PATHS]
+    with loaded(server, paths):
         server.wait_log("cow: warm up anew: CancelledError: not tried again", 60)
     server.signal(signal.SIGTERM)
     assert server.wait_exit() == 0

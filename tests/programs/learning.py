@@ -41,7 +41,7 @@ def catch_all() -> None:
             time.sleep(4)
 
 
-def cancel() -> None:
+def leap() -> None:
     raise asyncio.CancelledError
 
 
@@ -55,7 +55,7 @@ PLANTS = {
     ).start(),
     "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "slow": lambda: time.sleep(0.7),
-    "cancel": cancel,
+    "leap": leap,
 }
 
 
