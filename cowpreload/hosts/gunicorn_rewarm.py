@@ -169,11 +169,14 @@ def _settle(before: Descriptors, known: set[str], frozen: bool) -> list[str]:
     try:
         faults = callbacks.run_before_again()
         faults += close_all()
-        mending.prepare()
     finally:
-        if frozen:
-            gc.freeze()
-        resume()
+        try:
+            # Whatever a callback raises: a worker with dead executors would hang.
+            mending.prepare()
+        finally:
+            if frozen:
+                gc.freeze()
+            resume()
     time.sleep(0)  # gevent closes a descriptor at its loop's next turn: the trial's
     findings = [each.line() for each in audit(before)]
     return faults + [each for each in findings if each not in known]
