@@ -5,6 +5,7 @@ Frozen records, times in seconds, sizes in bytes. Must not import a stage or pri
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _SHOWN = 5  # paths in one line
@@ -46,6 +47,11 @@ class Candidate:
     path: str
     host: str = ""
     source: str = "route"
+
+
+Answered = Callable[[Candidate, int, "BaseException | None"], bool]
+"""What was requested, its status (0: none), and what it raised or None; gives whether
+to go on."""
 
 
 @dataclass(frozen=True)

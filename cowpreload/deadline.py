@@ -34,6 +34,10 @@ class Overdue(BaseException):
     """Raised in a page that takes too long; no `except Exception` should see it."""
 
 
+def unsaid(line: str) -> None:
+    """Where nobody listens."""
+
+
 def end_within(seconds: float, ends: bool = True) -> None:
     """End the process with all tracebacks in so many seconds, whatever it then does.
 

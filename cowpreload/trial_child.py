@@ -20,10 +20,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from cowpreload import collector
-from cowpreload.candidates import Candidate
+from cowpreload.candidates import Answered, Candidate
 from cowpreload.errors import said
-
-Answered = Callable[[Candidate, int, "BaseException | None"], bool]
 
 # Threads that are about to end, in seconds.
 _ENDING_SECONDS = 1.0

@@ -13,37 +13,28 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cowpreload.candidates import Candidate, Tried
-from cowpreload.deadline import Bounds
+from cowpreload.deadline import Bounds, unsaid
 from cowpreload.errors import RAISED, WarmupError, said
-from cowpreload.interface import Interface
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
 from cowpreload.warmup_visits import Manner, visit
 
 
-def _unsaid(line: str) -> None:
-    """Where nobody listens."""
-
-
 def warm_up(
     app: Callable[..., Any],
     settings: Settings,
+    manner: Manner | None = None,
     paths: Sequence[str] | None = None,
-    prefix: str = "",
-    say: Callable[[str], None] = _unsaid,
-    interface: Interface | None = None,
-    lifespan: bool = True,
+    say: Callable[[str], None] = unsaid,
 ) -> WarmupReport:
     """Request each path `settings.warmup_repeat` times; main thread only.
 
     Args:
         app: the WSGI or ASGI callable.
         settings: those that begin with `warmup`.
+        manner: how it is asked; None: as the settings say.
         paths: instead of those listed, where an application serves only some.
-        prefix: SCRIPT_NAME of a mounted WSGI application.
         say: logs a line, while a page takes long.
-        interface: what the server speaks; None goes by the application.
-        lifespan: whether the server runs that of an ASGI application.
 
     Raises:
         WarmupError: a path raised, answered 500 or above, or took too long.
@@ -66,7 +57,7 @@ def warm_up(
     visit(
         app,
         [Candidate(each) for each in paths for _ in range(settings.warmup_repeat)],
-        Manner.of(app, settings, prefix, interface, lifespan),
+        manner or Manner.of(app, settings),
         Bounds(settings.warmup_timeout, say),
         answered,
     )

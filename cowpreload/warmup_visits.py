@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from cowpreload.candidates import Candidate
+from cowpreload.candidates import Answered, Candidate
 from cowpreload.deadline import Bounds, named
 from cowpreload.errors import RAISED
 from cowpreload.interface import Interface, as_asgi, kind_of
@@ -25,10 +25,6 @@ from cowpreload.warmup_wsgi import (
     secure_environ,
     wsgi_environ,
 )
-
-# What was requested, its status (0: none), and what it raised or None; the answer says
-# whether to go on.
-Answered = Callable[[Candidate, int, "BaseException | None"], bool]
 
 
 @dataclass(frozen=True)

@@ -9,32 +9,28 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from cowpreload import callbacks, mending, writers
 from cowpreload.audit import Descriptors, audit, descriptors
-from cowpreload.candidates import AutoReport, Candidate, Found, Tried
+from cowpreload.candidates import Answered, AutoReport, Candidate, Found, Tried
 from cowpreload.closing import close_all
-from cowpreload.deadline import Bounds
+from cowpreload.deadline import Bounds, unsaid
 from cowpreload.errors import RAISED, said
 from cowpreload.freezing import thaw
 from cowpreload.routes import find
 from cowpreload.settings import Settings
 from cowpreload.trial import Limits, Trial
-from cowpreload.trial_child import Answered, Work
+from cowpreload.trial_child import Work
 from cowpreload.warmup import warm_found, why_dropped
 from cowpreload.warmup_visits import Manner, visit
 
 # What the trial may take, in seconds, and the master after it. A start that takes
 # longer than half a minute is ended by some supervisors.
 SECONDS = 20.0
-
-
-def _nothing(line: str) -> None:
-    """Where nobody listens."""
 
 
 def _never() -> bool:
@@ -59,7 +55,7 @@ class Automatic:
     settings: Settings
     manner: Manner
     before: Descriptors
-    say: Callable[[str], None] = _nothing
+    say: Callable[[str], None] = unsaid
     stopped: Callable[[], bool] = _never
     serves: Callable[[str], bool] = lambda path: True
     at_fork: bool = True
@@ -122,7 +118,7 @@ class Automatic:
             before.append(descriptors())
 
         def request(candidates: Iterable[Candidate], answered: Answered) -> None:
-            bounds = Bounds(None, _nothing)
+            bounds = Bounds(None, unsaid)
             visit(self.app, candidates, self.manner, bounds, answered)
 
         def left() -> list[str]:
@@ -137,6 +133,27 @@ class Automatic:
             ]
 
         return Work(begin, request, why_dropped, close_all, left, 2 * self.seconds)
+
+    def in_master(
+        self, survivors: Sequence[Candidate], page_seconds: float | None = None
+    ) -> tuple[list[Tried], int]:
+        """What each survivor of the trial did here, and the number of requests.
+
+        Args:
+            page_seconds: see `warm_found`.
+        """
+        if not survivors or self.stopped():
+            return [], 0
+        return warm_found(
+            self.app,
+            survivors,
+            self.settings,
+            self.manner,
+            self.seconds,
+            self.say,
+            self.stopped,
+            page_seconds,
+        )
 
     def warm(self) -> AutoReport:
         """Find, try, and request in the master what survived."""
@@ -159,13 +176,8 @@ class Automatic:
             return report((), requests=0, seconds=seconds, note=found.note)
         tried, note = self.trial(found.candidates)
         survivors = [each.candidate for each in tried if not each.dropped]
-        warmed: list[Tried] = []
-        requests = 0
-        if survivors and not self.stopped():
-            warmed, requests = warm_found(
-                self.app, survivors, self.settings, self.manner,
-                self.seconds, self.say, self.stopped,
-            )  # fmt: skip
+        warmed, requests = self.in_master(survivors)
+        if warmed:
             for fault in callbacks.run_before_again():
                 self.say(fault)
         final = {each.candidate: each for each in (*tried, *warmed)}

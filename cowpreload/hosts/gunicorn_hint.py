@@ -1,14 +1,13 @@
 """Say once what a server without any warm up could save, after it has served a while.
 
-Called at the turns of gunicorn's master, where there is nothing to learn from traffic;
-`learner` gives what is to be called. Must not raise.
+Called at the turns of gunicorn's master, where there is nothing to learn from traffic.
+Must not raise.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from cowpreload.board import Board
@@ -43,26 +42,3 @@ class Hint:
                     "were ready; cow-warmup=auto would save a part of it",
                     grown // MIB,
                 )
-
-
-def learner(
-    board: Board,
-    settings: Settings,
-    cfg: Any,
-    log: Any,
-    warm: Sequence[str],
-    immortal: bool,
-) -> Any:
-    """What has a `turn(arbiter)` for each of the master's turns, or None.
-
-    Args:
-        board, settings: of this server, and its `cfg` and `log`.
-        warm: the paths that were requested before the first fork.
-        immortal: whether the heap is.
-    """
-    if settings.warmup_auto:
-        # It imports what few need.
-        from cowpreload.hosts.gunicorn_learning import learning
-
-        return learning(board, settings, cfg, log, warm, immortal)
-    return None if settings.warmup else Hint(board, settings)

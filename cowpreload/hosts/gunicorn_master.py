@@ -23,7 +23,7 @@ from cowpreload.closing import close_all
 from cowpreload.errors import SettingsError
 from cowpreload.freezing import thaw
 from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
-from cowpreload.hosts.gunicorn_hint import learner
+from cowpreload.hosts.gunicorn_hint import Hint
 from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_settings import config_file_names, set_too_late
@@ -227,11 +227,17 @@ class Master:
 
     def _learn(self, settings: Settings, cfg: Any) -> None:
         """From what the workers do from now on, if there is anything to learn."""
-        if self.board is not None and self._warmup is not None:
-            paths, immortal = self._warmup.paths, self.immortal
-            self._learning = learner(
-                self.board, settings, cfg, self._log, paths, immortal
+        if self.board is None or self._warmup is None:
+            return
+        self._learning = None
+        if settings.warmup_auto:
+            from cowpreload.hosts.gunicorn_learning import learning  # few need it
+
+            self._learning = learning(
+                self.board, settings, cfg, self._log, self._warmup.paths, self.immortal
             )
+        elif not settings.warmup:
+            self._learning = Hint(self.board, settings)
 
     def _turn(self, arbiter: Any) -> None:
         if self._learning is not None:

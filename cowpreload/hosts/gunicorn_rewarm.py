@@ -33,7 +33,6 @@ from cowpreload.hosts.gunicorn_warmup import started_since
 from cowpreload.hosts.laying import Laying
 from cowpreload.settings import Settings
 from cowpreload.units import MIB
-from cowpreload.warmup import warm_found
 from cowpreload.warmup_visits import Manner
 
 # A page of the master's, and all of them, in seconds: what a signal may have to wait,
@@ -133,18 +132,7 @@ def _try_and_warm(automatic: Automatic, pages: Sequence[Shape]) -> set[tuple[str
         for each in tried
         if not each.dropped and each.seconds <= PAGE_SECONDS
     ]
-    if not survivors or automatic.stopped():
-        return set()
-    warmed, _ = warm_found(
-        automatic.app,
-        survivors,
-        automatic.settings,
-        automatic.manner,
-        SECONDS,
-        automatic.say,
-        automatic.stopped,
-        PAGE_SECONDS,
-    )
+    warmed, _ = automatic.in_master(survivors, PAGE_SECONDS)
     return {
         (each.candidate.path, each.candidate.host)
         for each in warmed

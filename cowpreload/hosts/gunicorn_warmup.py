@@ -65,6 +65,8 @@ def _request(
     before: Descriptors,
 ) -> WarmupReport:
     """What is listed, then what is found."""
+    if not settings.warmup:
+        return WarmupReport(0, ())
     manner = Manner.of(
         called,
         settings,
@@ -73,14 +75,7 @@ def _request(
         runs_lifespan(cfg),
     )
     loaded = set(threading.enumerate())
-    report = warm_up(
-        called,
-        settings,
-        prefix=manner.prefix,
-        say=log.warning,
-        interface=manner.interface,
-        lifespan=manner.lifespan,
-    )
+    report = warm_up(called, settings, manner, say=log.warning)
     if settings.warmup_auto:
         from cowpreload.hosts.auto import Automatic  # it imports what few need
 

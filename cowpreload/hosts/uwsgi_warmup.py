@@ -82,9 +82,12 @@ def warm(
     requests = 0
     for owner, prefix in prefixes.items():
         paths = [path for path in settings.warmup_listed if owners[path] == owner]
-        prefix = prefix.rstrip("/")
+        automatic = settings.warmup_auto and _is_asked(owner, mounts)
+        if not paths and not automatic:
+            continue
+        manner = Manner.of(app, settings, prefix.rstrip("/"), Interface.WSGI)
         try:
-            report = warm_up(app, settings, paths, prefix, say, Interface.WSGI)
+            report = warm_up(app, settings, manner, paths, say)
         except CowError as error:
             say_traceback(error.__cause__ or error)
             say(f"cow: {error}")
@@ -92,15 +95,15 @@ def warm(
         for warning in report.warnings:
             say(warning)
         requests += report.requests
-        if settings.warmup_auto and _is_asked(owner, mounts):
-            requests += _warm_found(app, settings, prefix, owner, mounts)
+        if automatic:
+            requests += _warm_found(app, settings, manner, owner, mounts)
     return requests
 
 
 def _warm_found(
     app: Callable[..., Any],
     settings: Settings,
-    prefix: str,
+    manner: Manner,
     owner: str | None,
     mounts: Sequence[str],
 ) -> int:
@@ -116,7 +119,7 @@ def _warm_found(
     found = Automatic(
         app,
         settings,
-        Manner.of(app, settings, prefix, Interface.WSGI),
+        manner,
         opened_before(),
         say,
         WAITING.waits,

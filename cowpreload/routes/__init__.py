@@ -17,7 +17,7 @@ from cowpreload.candidates import Candidate, Found
 from cowpreload.errors import RAISED, said
 from cowpreload.routes import of_django, of_starlette, of_werkzeug
 from cowpreload.routes.left_out import why_left_out
-from cowpreload.routes.route import Route
+from cowpreload.routes.route import Mounted, Route
 from cowpreload.routes.wrapped import around
 
 # More are not tried. Django's admin has five a model, of which most redirect to its
@@ -28,7 +28,7 @@ _DEPTH = 8
 # What a request line may hold as it is: RFC 3986's pchar, and the slash.
 _PLAIN = "/:@!$&'()*+,;=~-._"
 
-_FRAMEWORKS: tuple[Callable[..., list[Route] | None], ...] = (
+_FRAMEWORKS: tuple[Callable[[Any, Mounted], list[Route] | None], ...] = (
     of_starlette.routes,
     of_werkzeug.routes,
     of_django.routes,

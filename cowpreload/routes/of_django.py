@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from cowpreload.errors import RAISED
-from cowpreload.routes.route import Route, names_of
+from cowpreload.routes.route import Mounted, Route, names_of
 
-Mounted = Callable[[str, Any], list[Route]]
 _HANDLERS = {
     "django.core.handlers.wsgi": "WSGIHandler",
     "django.core.handlers.asgi": "ASGIHandler",

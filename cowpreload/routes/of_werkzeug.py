@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from cowpreload.routes.route import Route, names_of
-
-Mounted = Callable[[str, Any], list[Route]]
+from cowpreload.routes.route import Mounted, Route, names_of
 
 
 def routes(app: Any, mounted: Mounted) -> list[Route] | None:

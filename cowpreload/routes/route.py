@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,10 @@ class Route:
     def below(self, prefix: str) -> Route:
         """The same route where its application is mounted at `prefix`."""
         return replace(self, path=prefix + self.path)
+
+
+Mounted = Callable[[str, Any], list[Route]]
+"""Takes a prefix and what is mounted there; gives its routes, below the prefix."""
 
 
 def names_of(*things: object) -> tuple[str, ...]:
