@@ -135,8 +135,21 @@ class Trial:
         note: why it ended before all were tried, or "".
     """
 
-    def __init__(self, work: Work, limits: Limits, stopped: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        work: Work,
+        limits: Limits,
+        stopped: Callable[[], bool],
+        reaped: Callable[[int], None] = lambda pid: None,
+    ) -> None:
+        """Prepare one.
+
+        Args:
+            stopped: whether to break it off.
+            reaped: is called with the pid of each child that is.
+        """
         self._work = work
+        self._reaped = reaped
         self._limit = min(limits.candidate, limits.all * _SHARE)
         self._until = time.monotonic() + limits.all
         self._stopped = stopped
@@ -207,6 +220,7 @@ class Trial:
             pass
         finally:
             how = child.end()
+            self._reaped(child.pid)
         reason = reason or how
         if begun is not None:
             self._done(begun, {"seconds": time.monotonic() - began} | answer, reason)

@@ -37,6 +37,10 @@ def _never() -> bool:
     return False
 
 
+def _nothing(*_: int) -> None:
+    """Of a host that has nothing to do there."""
+
+
 @dataclass(frozen=True)
 class Automatic:
     """How one application is warmed by what is found of it.
@@ -49,6 +53,8 @@ class Automatic:
         serves: whether a path is this application's.
         at_fork: whether the host's forks call what os.register_at_fork() was given.
         seconds: what the trial may take, and the master after it.
+        in_child: the host's, in each child of the trial, before anything else.
+        after_child: the host's, in the master, with the pid of one that is reaped.
     """
 
     app: Callable[..., Any]
@@ -60,6 +66,8 @@ class Automatic:
     serves: Callable[[str], bool] = lambda path: True
     at_fork: bool = True
     seconds: float = SECONDS
+    in_child: Callable[[], None] = _nothing
+    after_child: Callable[[int], None] = _nothing
 
     def candidates(self) -> Found:
         """What may be worth a warm up, best first."""
@@ -85,7 +93,7 @@ class Automatic:
         writers.flush_shared()
         mending.prepare()
         limits = Limits(self.settings.warmup_timeout, self.seconds)
-        trial = Trial(self._work(), limits, self.stopped)
+        trial = Trial(self._work(), limits, self.stopped, self.after_child)
         try:
             trial.over(list(candidates))
         finally:
@@ -112,6 +120,7 @@ class Automatic:
         known = {each.line() for each in audit(descriptors(), at_fork=self.at_fork)}
 
         def begin() -> None:
+            self.in_child()
             if "gevent" in sys.modules:
                 sys.modules["gevent"].reinit()
             callbacks.run_after()

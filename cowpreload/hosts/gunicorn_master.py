@@ -23,9 +23,9 @@ from cowpreload.closing import close_all
 from cowpreload.errors import SettingsError
 from cowpreload.freezing import thaw
 from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
-from cowpreload.hosts.gunicorn_hint import Hint
 from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_log import Unfailing
+from cowpreload.hosts.gunicorn_serving import GunicornMaster, at_turns
 from cowpreload.hosts.gunicorn_settings import config_file_names, set_too_late
 from cowpreload.hosts.gunicorn_signals import Waiting, running_arbiter
 from cowpreload.hosts.gunicorn_stages import (
@@ -37,6 +37,7 @@ from cowpreload.hosts.gunicorn_stages import (
 )
 from cowpreload.hosts.gunicorn_warmup import bound_the_end, warm
 from cowpreload.hosts.laying import Laying
+from cowpreload.hosts.turns import Turns
 from cowpreload.immortal import WHY_NOT
 from cowpreload.kinds import GUNICORN
 from cowpreload.leave import leave
@@ -62,7 +63,7 @@ class Master:
         self._laying = Laying(Settings(), writers.remember)
         self._waiting = Waiting()
         self._first_workers = 0
-        self._learning: Any = None
+        self._learning: Turns | None = None
         self.prepared = False
         self.immortal = False
 
@@ -229,19 +230,13 @@ class Master:
         """From what the workers do from now on, if there is anything to learn."""
         if self.board is None or self._warmup is None:
             return
-        self._learning = None
-        if settings.warmup_auto:
-            from cowpreload.hosts.gunicorn_learning import learning  # few need it
-
-            self._learning = learning(
-                self.board, settings, cfg, self._log, self._warmup.paths, self.immortal
-            )
-        elif not settings.warmup:
-            self._learning = Hint(self.board, settings)
+        self._learning = at_turns(
+            self.board, settings, cfg, self._log, self._warmup.paths, self.immortal
+        )
 
     def _turn(self, arbiter: Any) -> None:
         if self._learning is not None:
-            self._learning.turn(arbiter)
+            self._learning.turn(GunicornMaster(arbiter))
 
     def _come_too_late(self, cfg: Any, log: Any) -> None:
         """Other workers run: a reload gave this class, without the start-up hook, which

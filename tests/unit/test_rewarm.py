@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from cowpreload.candidates import Shape
-from cowpreload.hosts.gunicorn_rewarm import rewarm
+from cowpreload.hosts.rewarming import rewarm
 from cowpreload.records import SlotView
 from cowpreload.rewarm import (
     DISTANCE_TURNS,
@@ -82,7 +82,7 @@ def test_pages_that_nothing_could_end_are_not_requested() -> None:
     """A master that hangs in one replaces no worker any more."""
     before = signal.signal(signal.SIGALRM, lambda number, frame: None)
     try:
-        done = rewarm(SimpleNamespace(log=None), Settings(), PAGES)
+        done = rewarm(SimpleNamespace(), Settings(), PAGES)
     finally:
         signal.signal(signal.SIGALRM, before)
     assert done.pages == ()

@@ -1,6 +1,6 @@
 """Say once what a server without any warm up could save, after it has served a while.
 
-Called at the turns of gunicorn's master, where there is nothing to learn from traffic.
+Called at the master's turns, where there is nothing to learn from traffic.
 Must not raise.
 """
 
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
 
 from cowpreload.board import Board
-from cowpreload.hosts.gunicorn_log import Unfailing
+from cowpreload.hosts.serving import Serving
 from cowpreload.rewarm import saving
 from cowpreload.settings import Settings
 from cowpreload.units import MIB
@@ -29,7 +28,7 @@ class Hint:
         self._at = time.monotonic() + _AFTER_TURNS * settings.check_interval
         self._said = False
 
-    def turn(self, arbiter: Any) -> None:
+    def turn(self, master: Serving) -> None:
         """Say it, if it is worth it; once."""
         if self._said or time.monotonic() < self._at:
             return
@@ -37,8 +36,7 @@ class Hint:
             grown = saving(tuple(self._board))
             if grown >= self._settings.warmup_worth:
                 self._said = True
-                Unfailing(arbiter.log).info(
-                    "cow: warmup=unset: the workers have grown by %dMiB since they "
-                    "were ready; cow-warmup=auto would save a part of it",
-                    grown // MIB,
+                master.say(
+                    f"cow: warmup=unset: the workers have grown by {grown // MIB}MiB "
+                    "since they were ready; cow-warmup=auto would save a part of it"
                 )

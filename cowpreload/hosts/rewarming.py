@@ -1,6 +1,6 @@
-"""One warm up of a gunicorn master that serves: a trial, the requests, a new freeze.
+"""One warm up of a master that serves: a trial, the requests, a new freeze.
 
-Takes the arbiter and the pages; gives what was warmed. Everything that comes before a
+Takes the master and the pages; gives what was warmed. Everything that comes before a
 first fork is done anew, in the same order: about a second of processor time on the
 example site, in which the workers serve on and no worker is started. Must leave no
 thread and no connection in the master, and lose no signal.
@@ -8,38 +8,28 @@ thread and no connection in the master, and lose no signal.
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import FrameType
-from typing import Any
-
-from gunicorn.arbiter import Arbiter
 
 from cowpreload import _core, callbacks, collector, mending, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.candidates import Candidate, Shape
 from cowpreload.closing import close_all
 from cowpreload.deadline import can_interrupt
+from cowpreload.freezing import freeze, leave_mortal
 from cowpreload.hosts.auto import Automatic
-from cowpreload.hosts.gunicorn_interface import interface_of, runs_lifespan, script_name
-from cowpreload.hosts.gunicorn_log import Unfailing
-from cowpreload.hosts.gunicorn_stages import run_freeze, run_seal
-from cowpreload.hosts.gunicorn_warmup import started_since
-from cowpreload.hosts.laying import Laying
+from cowpreload.hosts.serving import Serving
+from cowpreload.records import FreezeReport, SealReport
+from cowpreload.sealing import seal
 from cowpreload.settings import Settings
 from cowpreload.units import MIB
-from cowpreload.warmup_visits import Manner
 
 # A page of the master's, and all of them, in seconds: what a signal may have to wait,
 # and the end of a worker. The trial has as long again.
 PAGE_SECONDS = 1.0
 SECONDS = 5.0
-_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _HARMLESS = {
     *("accept", "accept-encoding", "accept-language", "user-agent"),
     *("x-forwarded-host", "x-forwarded-port", "x-forwarded-proto"),
@@ -62,30 +52,25 @@ class Rewarmed:
     interrupted: bool = False
 
 
-def rewarm(arbiter: Any, settings: Settings, pages: Sequence[Shape]) -> Rewarmed:
+def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewarmed:
     """Try the pages in a child, request what survives here, freeze and seal anew."""
     if not can_interrupt():
         why = "the application uses SIGALRM, and nothing else ends a page that hangs"
         return Rewarmed((), f"cow: warmed anew pages=0: {why}")
     began = time.monotonic()
-    log = Unfailing(arbiter.log)
-    with _at_rest(arbiter) as told:
+    with master.at_rest() as told:
         before = descriptors()
-        known = {each.line() for each in audit(before)}
-        threads = set(threading.enumerate())
+        known = {each.line() for each in audit(before, at_fork=master.at_fork)}
         try:
-            warmed = _try_and_warm(_automatic(arbiter, settings, before, told), pages)
+            warmed = _warm(master, settings, before, told, pages)
         finally:
-            for line in _settle(before, known, settings.freeze == "on"):
-                log.warning(line)
-            started_since(threads)
+            for line in _settle(master, before, known, settings.freeze == "on"):
+                master.warn(line)
         if told() or not warmed:
             why = "a signal came" if told() else "none survived the trial"
             return Rewarmed((), f"cow: warmed anew pages=0: {why}", told())
-        # Code that is immortal already does not tell who holds it: it is not moved.
-        laying = Laying(replace(settings, hot_code="off"), writers.remember)
-        frozen = run_freeze(settings, laying, log)
-        sealed = run_seal(settings, laying, log)
+        frozen = _freeze(master, settings)
+        sealed = _seal(master, settings)
     return Rewarmed(
         tuple(each for each in pages if (each.path, each.host) in warmed),
         f"cow: warmed anew pages={len(warmed)} dropped={len(pages) - len(warmed)} "
@@ -95,22 +80,34 @@ def rewarm(arbiter: Any, settings: Settings, pages: Sequence[Shape]) -> Rewarmed
     )
 
 
-def _automatic(
-    arbiter: Any, settings: Settings, before: Descriptors, told: Callable[[], bool]
-) -> Automatic:
-    cfg = arbiter.cfg
-    app = arbiter.app.wsgi()
-    manner = Manner.of(
-        app,
-        # Visitors chose these paths: they are requested with nobody's login.
-        replace(settings, warmup_header=_harmless(settings.warmup_header)),
-        script_name(),
-        interface_of(cfg.worker_class),
-        runs_lifespan(cfg),
-    )
-    # What visitors have requested is nobody's but the operator's, who asks for it.
-    say = Unfailing(arbiter.log).debug
-    return Automatic(app, settings, manner, before, say, told, seconds=SECONDS)
+def _warm(
+    master: Serving,
+    settings: Settings,
+    before: Descriptors,
+    told: Callable[[], bool],
+    pages: Sequence[Shape],
+) -> set[tuple[str, str]]:
+    """The path and host of each page that the master has requested."""
+    # Visitors chose these paths: they are requested with nobody's login.
+    asked = replace(settings, warmup_header=_harmless(settings.warmup_header))
+    parts = master.parts(asked)
+    warmed = set()
+    for part in parts:
+        automatic = Automatic(
+            part.app,
+            settings,
+            part.manner,
+            before,
+            master.say_of_page,
+            told,
+            at_fork=master.at_fork,
+            seconds=SECONDS / len(parts),
+            in_child=master.in_child,
+            after_child=master.after_child,
+        )
+        own = [each for each in pages if part.serves(each.path)]
+        warmed |= _try_and_warm(automatic, own)
+    return warmed
 
 
 def _harmless(headers: Headers) -> Headers:
@@ -120,6 +117,8 @@ def _harmless(headers: Headers) -> Headers:
 
 def _try_and_warm(automatic: Automatic, pages: Sequence[Shape]) -> set[tuple[str, str]]:
     """The path and host of each page that the master has requested."""
+    if not pages:
+        return set()
     candidates = [Candidate(each.path, each.host, "traffic") for each in pages]
     tried, note = automatic.trial(candidates)
     for each in tried:
@@ -140,7 +139,9 @@ def _try_and_warm(automatic: Automatic, pages: Sequence[Shape]) -> set[tuple[str
     }
 
 
-def _settle(before: Descriptors, known: set[str], frozen: bool) -> list[str]:
+def _settle(
+    master: Serving, before: Descriptors, known: set[str], frozen: bool
+) -> list[str]:
     """What comes before each fork, anew: close, mend, audit; lines on the faults.
 
     Args:
@@ -166,39 +167,28 @@ def _settle(before: Descriptors, known: set[str], frozen: bool) -> list[str]:
                 gc.freeze()
             resume()
     time.sleep(0)  # gevent closes a descriptor at its loop's next turn: the trial's
-    findings = [each.line() for each in audit(before)]
+    findings = [each.line() for each in audit(before, at_fork=master.at_fork)]
     return faults + [each for each in findings if each not in known]
 
 
-@contextlib.contextmanager
-def _at_rest(arbiter: Any) -> Iterator[Callable[[], bool]]:
-    """Around what may take seconds: no other thread, and what came is not lost.
+def _freeze(master: Serving, settings: Settings) -> FreezeReport:
+    """All that is loaded by now; what was frozen before, too.
 
-    Gives a function that says whether a signal waits; gunicorn obeys it when this is
-    over.
+    Hot code is not laid: what is immortal already does not tell who holds it.
     """
-    # gunicorn ends this thread around forks; an application's code is as good a reason.
-    stop = getattr(arbiter, "_stop_control_server", None)
-    start = getattr(arbiter, "_start_control_server", None)
-    came: list[int] = []
-    before: dict[int, Any] = {}
+    if settings.freeze == "off":  # since a reload
+        leave_mortal(writers.remember)
+        return FreezeReport(collector.objects(), 0, 0.0)
+    report = freeze(master.walk(settings), writers.remember)
+    for line in report.fault_lines():
+        master.warn(line)
+    return report
 
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        before[number](number, frame)
 
-    for number in Arbiter.SIGNALS:
-        handler = signal.getsignal(number)
-        if callable(handler):  # not one that the application ignores
-            before[number] = handler
-            signal.signal(number, note)
-    if stop is not None and start is not None:
-        stop()
-    try:
-        yield lambda: bool(came)
-    finally:
-        if stop is not None and start is not None and not set(came) & set(_STOPS):
-            start()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.raise_signal(signal.SIGCHLD)  # the trial has taken those that came
+def _seal(master: Serving, settings: Settings) -> SealReport:
+    if settings.freeze == "off":
+        return SealReport()
+    report = seal(settings.seal == "on")
+    for line in report.left_lines():
+        master.say(line)
+    return report

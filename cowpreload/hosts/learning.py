@@ -1,4 +1,4 @@
-"""gunicorn's master learns from its traffic: at its turns, about once a second.
+"""The master learns from its traffic: at its turns, about once a second.
 
 It looks at the board (rewarm.py says when it pays), warms up anew, and has the first
 worker replaced, in the watching thread's own way; the others follow if its readings
@@ -11,18 +11,14 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-from gunicorn.errors import HaltServer
 
 from cowpreload import _core, served
 from cowpreload.board import Board
 from cowpreload.candidates import Shape
 from cowpreload.errors import NativeError, said
 from cowpreload.freezing import may_freeze_again
-from cowpreload.hosts.gunicorn_interface import script_name
-from cowpreload.hosts.gunicorn_log import Unfailing
-from cowpreload.hosts.gunicorn_rewarm import rewarm
+from cowpreload.hosts.rewarming import rewarm
+from cowpreload.hosts.serving import Serving
 from cowpreload.records import SlotView
 from cowpreload.rewarm import First, Learner, Sight, at_rest, first_of, gain
 from cowpreload.routes import why_not_again
@@ -34,54 +30,44 @@ from cowpreload.units import MIB
 _LOOK_TURNS, _LOOK_MOST_TURNS = 5, 60
 
 
-def learning(
-    board: Board,
-    settings: Settings,
-    cfg: Any,
-    log: Any,
-    warm: Sequence[str],
-    immortal: bool,
-) -> Learning | None:
-    """What the master's turns call; None where nothing is to be warmed up anew.
+def why_nothing(immortal: bool, uid: int) -> str:
+    """Why a server warms nothing from its traffic, or "".
 
     Args:
-        board, settings: of this server, and its `cfg` and `log`.
-        warm: the paths that were requested before the first fork.
         immortal: whether the heap is.
+        uid: of the workers.
     """
     if not immortal:
         # Freeze and mend look at all of it, and that writes the count of each object:
         # 95 of 185 MiB on 3.11, and for good where the other workers stay.
-        log.info(
-            "cow: warmup=auto: nothing is warmed from traffic: the heap is mortal, "
-            "and the master would copy it"
-        )
-        return None
+        return "the heap is mortal, and the master would copy it"
     if not may_freeze_again():
-        log.info(
-            "cow: warmup=auto: nothing is warmed from traffic: the heap cannot be "
-            "frozen twice (keep_mortal() was called, or there is no gc.freeze())"
+        return (
+            "the heap cannot be frozen twice (keep_mortal() was called, or there is no "
+            "gc.freeze())"
         )
-        return None
-    if cfg.uid != os.geteuid():
+    if uid != os.geteuid():
         # Visitors choose these paths; what they reach must not run as root.
-        log.info(
-            "cow: warmup=auto: nothing is warmed from traffic: the master runs as "
-            "uid=%d, the workers as uid=%d",
-            os.geteuid(),
-            cfg.uid,
-        )
-        return None
-    return Learning(board, settings, warm)
+        return f"the master runs as uid={os.geteuid()}, the workers as uid={uid}"
+    return ""
 
 
 class Learning:
     """What the master of this server knows of it, from turn to turn."""
 
-    def __init__(self, board: Board, settings: Settings, warm: Sequence[str]) -> None:
+    def __init__(
+        self, board: Board, settings: Settings, warm: Sequence[str], prefix: str = ""
+    ) -> None:
+        """Begin.
+
+        Args:
+            board, settings: of this server.
+            warm: the paths that were requested before the first fork.
+            prefix: SCRIPT_NAME, where they begin with it and what is noted does not.
+        """
         self._board = board
         self._settings = settings
-        self._prefix = prefix = script_name()
+        self._prefix = prefix
         plain = {plain_shape(p.partition("?")[0].removeprefix(prefix)) for p in warm}
         self._learner = Learner(settings.warmup_worth, plain)
         self._began = self._looked = time.monotonic()
@@ -91,56 +77,56 @@ class Learning:
         self._old: dict[int, int] = {}  # generations that are to be replaced, by slot
         self._off = False
 
-    def turn(self, arbiter: Any) -> None:
+    def turn(self, master: Serving) -> None:
         """Look, and act if it pays."""
         now = time.monotonic()
         if self._off or now - self._turned < self._settings.check_interval:
             return
         self._turned = now
         try:
-            self._step(arbiter, now)
-        except HaltServer:  # of gunicorn 23: it reaps workers in its handler
+            self._step(master, now)
+        except master.own:
             raise
         except BaseException as error:  # a page's CancelledError, too
             self._off = True
-            Unfailing(arbiter.log).exception(
-                "cow: warm up anew: %s: not tried again", said(error)
-            )
+            master.say_raised(f"cow: warm up anew: {said(error)}: not tried again")
 
     def _turns(self, since: float, now: float) -> float:
         return (now - since) / self._settings.check_interval
 
-    def _step(self, arbiter: Any, now: float) -> None:
+    def _step(self, master: Serving, now: float) -> None:
         views = tuple(self._board)
         if self._first is not None:
-            self._judge(self._first, arbiter, views)
+            self._judge(self._first, master, views)
         elif self._old:
-            self._follow(arbiter, views)
-        elif _is_alone(arbiter) and self._is_time(now, arbiter, views):
+            self._follow(master, views)
+        elif master.is_alone() and self._is_time(now, master, views):
             self._looked = now
-            self._look(arbiter, now, views)
+            self._look(master, now, views)
 
-    def _is_time(self, now: float, arbiter: Any, views: tuple[SlotView, ...]) -> bool:
+    def _is_time(
+        self, now: float, master: Serving, views: tuple[SlotView, ...]
+    ) -> bool:
         """Whether to look at the pages: 10 µs each."""
         age = self._turns(self._began, now)
         pause = min(max(age / 4, _LOOK_TURNS), _LOOK_MOST_TURNS)
-        if self._learner.may_pay(age, views, arbiter.num_workers):
+        if self._learner.may_pay(age, views, master.workers()):
             pause = _LOOK_TURNS
         return self._turns(self._looked, now) >= pause
 
-    def _look(self, arbiter: Any, now: float, views: tuple[SlotView, ...]) -> None:
+    def _look(self, master: Serving, now: float, views: tuple[SlotView, ...]) -> None:
         turn = self._turns(self._began, now)
         noted = served.noted(self._board)
         skip = self._settings.warmup_skip, self._prefix
         pages = served.read(self._board)
         found = tuple(shapes(p for p in pages if not why_not_again(p.path, *skip)))
-        sight = Sight(turn, arbiter.num_workers, views, noted, found)
+        sight = Sight(turn, master.workers(), views, noted, found)
         wanted = self._learner.wanted(sight)
         if not wanted:
             return
-        done = rewarm(arbiter, self._settings, wanted)
+        done = rewarm(master, self._settings, wanted)
         self._learner.attempted(turn, () if done.interrupted else wanted)
-        Unfailing(arbiter.log).info(done.line)
+        master.say(done.line)
         if done.pages:
             self._pages = done.pages
             self._old = {each.slot: each.generation for each in views}
@@ -153,12 +139,14 @@ class Learning:
         """Ask for the slot's worker to be replaced, when it has a ticket."""
         self._board.raw.slot[slot - 1].life.renew = 1
 
-    def _judge(self, first: First, arbiter: Any, views: tuple[SlotView, ...]) -> None:
+    def _judge(
+        self, first: First, master: Serving, views: tuple[SlotView, ...]
+    ) -> None:
         """The first replaced worker: does it grow less?"""
         new = next((each for each in views if each.slot == first.slot), None)
         if new is None:
             # Between two generations; unless the host wants fewer workers by now.
-            if at_rest(views, arbiter.num_workers):
+            if at_rest(views, master.workers()):
                 self._first, self._old = None, {}
             return
         view = _read_now(new, self._board)
@@ -168,12 +156,9 @@ class Learning:
             return
         self._first = None
         then = "the others follow" if confirmed else "the others stay"
-        Unfailing(arbiter.log).info(
-            "cow: warmed anew worker=%d grew=%dMiB before=%dMiB: %s",
-            first.slot,
-            view.grown // MIB,
-            first.grown // MIB,
-            then,
+        master.say(
+            f"cow: warmed anew worker={first.slot} grew={view.grown // MIB}MiB "
+            f"before={first.grown // MIB}MiB: {then}"
         )
         if not confirmed:
             self._old = {}
@@ -181,17 +166,12 @@ class Learning:
             if self._old.get(each.slot) == each.generation:
                 self._renew(each.slot)
 
-    def _follow(self, arbiter: Any, views: tuple[SlotView, ...]) -> None:
+    def _follow(self, master: Serving, views: tuple[SlotView, ...]) -> None:
         """Forget it when all have been replaced."""
         here = {each.slot: each.generation for each in views}
         if not any(here.get(slot) == each for slot, each in self._old.items()):
             self._old = {}
-            Unfailing(arbiter.log).info("cow: warmed anew: all workers are replaced")
-
-
-def _is_alone(arbiter: Any) -> bool:
-    """Whether no other master takes over, or hands over."""
-    return not arbiter.reexec_pid and not arbiter.master_pid
+            master.say("cow: warmed anew: all workers are replaced")
 
 
 def _read_now(view: SlotView, board: Board) -> SlotView:

@@ -1,0 +1,59 @@
+"""What the master does at its turns, on either host: learn from traffic, or hint at it.
+
+Takes what is known right before the first fork; gives what each turn is to call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from cowpreload.board import Board
+from cowpreload.hosts.hint import Hint
+from cowpreload.hosts.serving import Serving
+from cowpreload.settings import Settings
+
+
+class Turns(Protocol):
+    """Learning or Hint."""
+
+    def turn(self, master: Serving) -> None:
+        """Called about once a second; must not raise, and end no server."""
+
+
+def begin(
+    board: Board,
+    settings: Settings,
+    warm: Sequence[str],
+    *,
+    prefix: str = "",
+    immortal: bool,
+    uid: int,
+    say: Callable[[str], object],
+) -> Turns | None:
+    """What to call; None: there is nothing to learn, or it cannot be, and why is said.
+
+    Args:
+        board, settings: of this server.
+        warm: the paths that were requested already.
+        prefix: SCRIPT_NAME, as Learning has it.
+        immortal: whether the heap is.
+        uid: of the workers.
+        say: logs a line.
+    """
+    if settings.warmup_auto:
+        # It imports what few need.
+        from cowpreload.hosts.learning import Learning, why_nothing
+
+        why = why_nothing(immortal, uid)
+        if not why:
+            return Learning(board, settings, warm, prefix)
+        say_nothing(say, why)
+    elif not settings.warmup:
+        return Hint(board, settings)
+    return None
+
+
+def say_nothing(say: Callable[[str], object], why: str) -> None:
+    """Name what keeps a server from learning."""
+    say(f"cow: warmup=auto: nothing is warmed from traffic: {why}")
