@@ -1,5 +1,5 @@
 /*
- * From uWSGI to cowpreload.hosts.uwsgi: the only file that takes the GIL.
+ * From uWSGI to cowpreload.hosts.uwsgi: this file and turn.c take the GIL.
  *
  * uWSGI holds it in some phases and not in others; PyGILState_Ensure copes with
  * both. Further interpreters are entered with a thread state of their own, so that
@@ -7,8 +7,7 @@
  */
 #include <pthread.h>
 
-#include "python.h"
-
+#include "bridge.h"
 #include "cow_build.h"
 #include "plugin.h"
 
@@ -23,8 +22,7 @@ static int handlers_begun;
 static pthread_t handlers_thread;
 static int pending_code = -1;
 
-/* Call module.name(...); a new reference, or NULL with the traceback printed. */
-static PyObject *call(const char *module, const char *name, const char *format, ...) {
+PyObject *cow_call(const char *module, const char *name, const char *format, ...) {
     PyObject *result = NULL;
     PyObject *home = PyImport_ImportModule(module);
     PyObject *function = home ? PyObject_GetAttrString(home, name) : NULL;
@@ -40,8 +38,7 @@ static PyObject *call(const char *module, const char *name, const char *format, 
     return result;
 }
 
-/* The number that a call gave, -1 for None and for a raised error. */
-static long long number(PyObject *result) {
+long long cow_number(PyObject *result) {
     if (!result) return -1;
     long long value = result == Py_None ? -1 : PyLong_AsLongLong(result);
     Py_DECREF(result);
@@ -51,12 +48,12 @@ static long long number(PyObject *result) {
 struct cow_api *cow_bridge_configure(void) {
     settings_text = cow_options_text();
     PyGILState_STATE gil = PyGILState_Ensure();
-    long long address =
-        number(call(HOST, "configure", "(ssiiii)", settings_text, COW_BUILD_VERSION,
-                    uwsgi.numproc, uwsgi.lazy || uwsgi.lazy_apps, uwsgi.master_process,
-                    uwsgi.async > 1 || uwsgi.loop != NULL));
-    if (address > 0) exits_fast = number(call(HOST, "exits_fast", "()")) == 1;
-    if (address > 0) notes = number(call(HOST, "notes", "()")) == 1;
+    long long address = cow_number(
+        cow_call(HOST, "configure", "(ssiiii)", settings_text, COW_BUILD_VERSION,
+                 uwsgi.numproc, uwsgi.lazy || uwsgi.lazy_apps, uwsgi.master_process,
+                 uwsgi.async > 1 || uwsgi.loop != NULL));
+    if (address > 0) exits_fast = cow_number(cow_call(HOST, "exits_fast", "()")) == 1;
+    if (address > 0) notes = cow_number(cow_call(HOST, "notes", "()")) == 1;
     PyGILState_Release(gil);
     return address > 0 ? (struct cow_api *)(uintptr_t)address : NULL;
 }
@@ -125,9 +122,9 @@ static int warm(PyInterpreterState *here, int is_main) {
     for (int i = 0; i < uwsgi.workers[uwsgi.mywid].apps_cnt; i++) {
         if (interpreter_of(&apps[i]) != here) continue;
         PyObject *names = mount_points();
-        long long requests =
-            number(call(WARMUP, "warm", "(sOiNii)", settings_text, apps[i].callable, i,
-                        names, uwsgi.default_app, uwsgi.manage_script_name));
+        long long requests = cow_number(
+            cow_call(WARMUP, "warm", "(sOiNii)", settings_text, apps[i].callable, i,
+                     names, uwsgi.default_app, uwsgi.manage_script_name));
         if (requests < 0) return -1;
         warmed += requests;
     }
@@ -135,7 +132,8 @@ static int warm(PyInterpreterState *here, int is_main) {
 }
 
 static int settle(PyInterpreterState *here, int is_main) {
-    long long found = number(call(APPS, "settle", "(si)", settings_text, is_main));
+    long long found =
+        cow_number(cow_call(APPS, "settle", "(si)", settings_text, is_main));
     if (found < 0) return -1;
     findings += found;
     return 0;
@@ -166,8 +164,8 @@ static PyMethodDef walk_method = {"walk", walk, METH_VARARGS, NULL};
 
 static int freeze(PyInterpreterState *here, int is_main) {
     PyObject *function = wants_immortal ? PyCFunction_New(&walk_method, NULL) : NULL;
-    long long objects = number(call(APPS, "freeze_here", "(sO)", settings_text,
-                                    function ? function : Py_None));
+    long long objects = cow_number(cow_call(APPS, "freeze_here", "(sO)", settings_text,
+                                            function ? function : Py_None));
     Py_XDECREF(function);
     if (objects < 0) return -1;
     frozen += objects;
@@ -176,24 +174,26 @@ static int freeze(PyInterpreterState *here, int is_main) {
 
 int cow_bridge_stage(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    Py_XDECREF(call(WARMUP, "name_unserved", "(sNi)", settings_text, mount_points(),
-                    uwsgi.default_app));
+    Py_XDECREF(cow_call(WARMUP, "name_unserved", "(sNi)", settings_text, mount_points(),
+                        uwsgi.default_app));
     int code = in_each_interpreter(warm);
-    if (!code) kept_signal = (int)number(call(WARMUP, "signal_that_waits", "()"));
+    if (!code)
+        kept_signal = (int)cow_number(cow_call(WARMUP, "signal_that_waits", "()"));
     if (!code) code = in_each_interpreter(settle);
-    if (!code && number(call(HOST, "allow_fork", "(L)", findings)) < 0) code = -1;
-    if (!code) wants_immortal = number(call(HOST, "immortal", "()")) == 1;
+    if (!code && cow_number(cow_call(HOST, "allow_fork", "(L)", findings)) < 0)
+        code = -1;
+    if (!code) wants_immortal = cow_number(cow_call(HOST, "immortal", "()")) == 1;
     if (!code) code = in_each_interpreter(hook);
     if (!code) code = in_each_interpreter(freeze);
-    if (!code &&
-        number(call(HOST, "sealed", "(LLLK)", warmed, findings, frozen, immortal)) < 0)
+    if (!code && cow_number(cow_call(HOST, "sealed", "(LLLK)", warmed, findings, frozen,
+                                     immortal)) < 0)
         code = -1;
     PyGILState_Release(gil);
     return code;
 }
 
 static int begin(PyInterpreterState *here, int is_main) {
-    return number(call(APPS, "begin", "(s)", settings_text)) < 0 ? -1 : 0;
+    return cow_number(cow_call(APPS, "begin", "(s)", settings_text)) < 0 ? -1 : 0;
 }
 
 int cow_bridge_begin(void) {
@@ -201,11 +201,11 @@ int cow_bridge_begin(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
     int code = in_each_interpreter(begin);
     if (!code)
-        code = number(call(HOST, "begin", "(iiKKK)", uwsgi.mywid,
-                           uwsgi.worker_reload_mercy,
-                           (unsigned long long)(uintptr_t)cow_worker_ask_to_leave,
-                           (unsigned long long)(uintptr_t)cow_worker_exit_now,
-                           (unsigned long long)(uintptr_t)&worker->delta_requests)) < 0
+        code = cow_number(cow_call(
+                   HOST, "begin", "(iiKKK)", uwsgi.mywid, uwsgi.worker_reload_mercy,
+                   (unsigned long long)(uintptr_t)cow_worker_ask_to_leave,
+                   (unsigned long long)(uintptr_t)cow_worker_exit_now,
+                   (unsigned long long)(uintptr_t)&worker->delta_requests)) < 0
                    ? -1
                    : 0;
     PyGILState_Release(gil);
@@ -213,36 +213,36 @@ int cow_bridge_begin(void) {
 }
 
 static int after_fork(PyInterpreterState *here, int is_main) {
-    return number(call(APPS, "after_fork", "()")) < 0 ? -1 : 0;
+    return cow_number(cow_call(APPS, "after_fork", "()")) < 0 ? -1 : 0;
 }
 
 int cow_bridge_after_fork(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
     int code = in_each_interpreter(after_fork);
-    if (code) Py_XDECREF(call(HOST, "after_fork_failed", "(i)", uwsgi.mywid));
+    if (code) Py_XDECREF(cow_call(HOST, "after_fork_failed", "(i)", uwsgi.mywid));
     PyGILState_Release(gil);
     return code;
 }
 
 int cow_bridge_ready(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    int code = number(call(HOST, "ready", "()")) < 0 ? -1 : 0;
+    int code = cow_number(cow_call(HOST, "ready", "()")) < 0 ? -1 : 0;
     PyGILState_Release(gil);
     return code;
 }
 
 static int run_handlers(PyInterpreterState *here, int is_main) {
-    Py_XDECREF(call(APPS, "run_exit_handlers", "()"));
+    Py_XDECREF(cow_call(APPS, "run_exit_handlers", "()"));
     return 0;
 }
 
 static int flush_files(PyInterpreterState *here, int is_main) {
-    Py_XDECREF(call(APPS, "flush", "(i)", 0));
+    Py_XDECREF(cow_call(APPS, "flush", "(i)", 0));
     return 0;
 }
 
 static int flush_the_rest(PyInterpreterState *here, int is_main) {
-    Py_XDECREF(call(APPS, "flush", "(i)", 1));
+    Py_XDECREF(cow_call(APPS, "flush", "(i)", 1));
     return 0;
 }
 
@@ -255,7 +255,7 @@ void cow_bridge_flush(int code) {
 }
 
 static int unfreeze(PyInterpreterState *here, int is_main) {
-    return number(call(APPS, "unfreeze", "()")) < 0 ? -1 : 0;
+    return cow_number(cow_call(APPS, "unfreeze", "()")) < 0 ? -1 : 0;
 }
 
 void cow_bridge_unfreeze(void) {
@@ -284,6 +284,6 @@ int cow_bridge_exit_handlers(volatile int *taken) {
     }
     handlers_thread = pthread_self();
     pending_code = cow_system_exit_pending();
-    Py_XDECREF(call(HOST, "leaving", "()"));
+    Py_XDECREF(cow_call(HOST, "leaving", "()"));
     return in_each_interpreter(run_handlers);
 }

@@ -12,7 +12,7 @@
  *     postinit_apps  master, applications are loaded: warm up, audit, freeze
  *     post_fork      worker: slot, watching thread; note what is served
  *     hijack_worker  worker, signals are set: after_fork callbacks, ready
- *     master_cycle   master, about once a second: log what was recycled
+ *     master_cycle   master, about once a second: log what was recycled, its turn
  *     atexit         worker: leave
  */
 #include "plugin.h"
@@ -113,6 +113,7 @@ static void master_cycle(void) {
             (void)cow_api->slot_free(cow_api->board, (uint32_t)i);
     }
     if (uwsgi.status.brutally_destroying && cow_bridge_exits_fast()) tell_again();
+    cow_turn();
     if (cow_api->board->refused && !uwsgi_instance_is_dying) {
         uwsgi.status.dying_for_need_app = 1; /* the exit code of a failed start */
         kill_them_all(0);

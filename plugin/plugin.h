@@ -6,8 +6,8 @@
  * runs in the worker without the plugin.
  *
  * Files: plugin.c the hooks, identity.c whether this is the binary we were built
- * for, options.c the ini, bridge.c the only one that takes the GIL, system_exit.c what
- * an application's SystemExit becomes, worker.c what ends a worker.
+ * for, options.c the ini, bridge.c what is called in Python, turn.c the master's turns,
+ * system_exit.c what an application's SystemExit becomes, worker.c what ends a worker.
  */
 #ifndef COW_PLUGIN_H
 #define COW_PLUGIN_H
@@ -55,6 +55,9 @@ int cow_bridge_handlers_are_mine(void);
 
 /* The code of the SystemExit that was pending when they began, or -1. */
 int cow_bridge_pending_code(void);
+
+/* turn.c: at each of the master's cycles. */
+void cow_turn(void);
 
 /* system_exit.c, with the GIL. In each interpreter, before the fork: */
 void cow_system_exit_hook(void);

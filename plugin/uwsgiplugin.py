@@ -21,4 +21,12 @@ if os.environ.get("COW_WERROR") == "1":
     CFLAGS.append("-Werror")
 LDFLAGS = []
 LIBS = []
-GCC_LIST = ["plugin", "identity", "options", "bridge", "system_exit", "worker"]
+GCC_LIST = [
+    "plugin",
+    "identity",
+    "options",
+    "bridge",
+    "turn",
+    "system_exit",
+    "worker",
+]

@@ -15,7 +15,7 @@ from cowpreload._version import __version__
 from cowpreload.audit import descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.errors import NativeError, SettingsError
-from cowpreload.hosts import uwsgi_apps
+from cowpreload.hosts import uwsgi_apps, uwsgi_turn
 from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.uwsgi_apps import reported, say
 from cowpreload.immortal import WHY_NOT, plan
@@ -163,6 +163,7 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
         seconds=time.monotonic() - _state.began,
     )
     say(report.line())
+    uwsgi_turn.begin(settings.check_interval)
     return 0
 
 
