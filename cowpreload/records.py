@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from cowpreload.candidates import NOT_WARMED, Warming
 from cowpreload.units import MIB, format_size
 
 
@@ -113,6 +114,7 @@ class WarmupReport:
     requests: int
     warnings: tuple[str, ...]
     paths: tuple[str, ...] = ()
+    warming: Warming = NOT_WARMED
 
 
 @dataclass(frozen=True)

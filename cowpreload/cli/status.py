@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 
+from cowpreload.errors import NativeError
+from cowpreload.records import SlotView
 from cowpreload.report.learned import learned_line
 from cowpreload.report.text import board_table
+from cowpreload.report.warmed import warmed_lines
 
-HELP = "show the workers of a running server"
+HELP = "show the workers of a running server, and what was warmed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,13 +24,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one table."""
-    from cowpreload import served
+    from cowpreload import served, warmings
     from cowpreload.cli import who
     from cowpreload.shapes import shapes
 
     board = who.server(arguments.who)
     workers = [replace(each, pid=board.seen(each.pid)) for each in board]
-    print(board_table(board.seen(board.master_pid), workers))
+    master = board.seen(board.master_pid)
+    print(board_table(master, workers))
+    warmed = warmed_lines(warmings.read(board), _total_pss(master, workers))
+    if warmed:
+        print(warmed)
     learned = learned_line(served.noted(board), shapes(served.read(board)))
     if learned:
         print(learned)
@@ -34,3 +42,14 @@ def run(arguments: argparse.Namespace) -> int:
     if note:
         print(f"note: {note}")
     return 0
+
+
+def _total_pss(master: int, workers: Sequence[SlotView]) -> int:
+    """Bytes of the whole server; 0 if its master cannot be read from here."""
+    from cowpreload import _core
+
+    try:
+        pss = _core.take_reading(master).pss
+    except NativeError:
+        return 0
+    return pss + sum(each.pss for each in workers)

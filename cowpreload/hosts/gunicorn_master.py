@@ -199,7 +199,8 @@ class Master:
         except Exception as error:  # without the hook, the application is loaded here
             log.exception("cow: the application does not load")
             raise HaltServer("App failed to load.", Arbiter.APP_LOAD_ERROR) from error
-        self.board = make_board(log)
+        assert self._warmup is not None
+        self.board = make_board(self._warmup.warming, log)
         self._first_workers = cfg.workers
         self._end_recording()
         import_control_server(cfg)
@@ -212,7 +213,6 @@ class Master:
         self._resume_gc()
         sealed = run_seal(settings, self._laying, log)
         self._learn(settings, cfg)
-        assert self._warmup is not None
         report = PreloadReport(
             objects=frozen.objects,
             immortal=frozen.immortal.objects,

@@ -12,9 +12,10 @@ from typing import Any
 
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core, collector, writers
+from cowpreload import _core, collector, warmings, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board
+from cowpreload.candidates import Warming
 from cowpreload.errors import NativeError
 from cowpreload.freezing import freeze, leave_mortal
 from cowpreload.hosts.gunicorn_signals import running_arbiter
@@ -25,8 +26,8 @@ from cowpreload.sealing import seal
 from cowpreload.settings import Settings
 
 
-def make_board(log: Any) -> Board | None:
-    """The board of this server; None if there is no shared memory."""
+def make_board(warming: Warming, log: Any) -> Board | None:
+    """The board of this server, on it what was warmed; None: no shared memory."""
     try:
         board = Board.create()
     except NativeError as error:
@@ -38,6 +39,7 @@ def make_board(log: Any) -> Board | None:
         _core.take_reading()
     except NativeError as error:
         log.error("cow: memory unreadable (%s): serving on without limits", error)
+    warmings.add(board, warming)
     return board
 
 

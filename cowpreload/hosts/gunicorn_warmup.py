@@ -23,6 +23,7 @@ from cowpreload.hosts.gunicorn_interface import (
 from cowpreload.hosts.gunicorn_signals import Waiting
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
+from cowpreload.warmings import Measuring
 from cowpreload.warmup import warm_up
 from cowpreload.warmup_visits import Manner
 
@@ -75,20 +76,23 @@ def _request(
         runs_lifespan(cfg),
     )
     loaded = set(threading.enumerate())
+    measuring = Measuring()
     report = warm_up(called, settings, manner, say=log.warning)
+    sources = ["list" for _ in set(settings.warmup_listed)]
     if settings.warmup_auto:
         from cowpreload.hosts.auto import Automatic  # it imports what few need
 
         found = Automatic(called, settings, manner, before, log.info, waiting.waits)
         warmed = found.warm()
-        paths = [each.candidate.path for each in warmed.tried if not each.dropped]
+        done = [each.candidate for each in warmed.tried if not each.dropped]
+        sources += [each.source for each in done]
         report = replace(
             report,
             requests=report.requests + warmed.requests,
-            paths=(*settings.warmup_listed, *paths),
+            paths=(*settings.warmup_listed, *(each.path for each in done)),
         )
     started_since(loaded)
-    return report
+    return replace(report, warming=measuring.of(sources, report.requests))
 
 
 def warm(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cowpreload import _core, served
+from cowpreload import _core, served, warmings
 from cowpreload.board import Board
 from cowpreload.candidates import Shape
 from cowpreload.errors import NativeError, said
@@ -75,6 +75,7 @@ class Learning:
         self._pages: tuple[Shape, ...] = ()
         self._first: First | None = None
         self._old: dict[int, int] = {}  # generations that are to be replaced, by slot
+        self._warming = 0
         self._off = False
 
     def turn(self, master: Serving) -> None:
@@ -124,10 +125,13 @@ class Learning:
         wanted = self._learner.wanted(sight)
         if not wanted:
             return
+        total_pss = _total_pss(views)
         done = rewarm(master, self._settings, wanted)
         self._learner.attempted(turn, () if done.interrupted else wanted)
         master.say(done.line)
         if done.pages:
+            warming = replace(done.warming, total_pss=total_pss)
+            self._warming = warmings.add(self._board, warming)
             self._pages = done.pages
             self._old = {each.slot: each.generation for each in views}
             self._first = first_of(views)
@@ -155,6 +159,7 @@ class Learning:
         if confirmed is None:
             return
         self._first = None
+        warmings.judge(self._board, self._warming, confirmed, first.grown, view.grown)
         then = "the others follow" if confirmed else "the others stay"
         master.say(
             f"cow: warmed anew worker={first.slot} grew={view.grown // MIB}MiB "
@@ -172,6 +177,14 @@ class Learning:
         if not any(here.get(slot) == each for slot, each in self._old.items()):
             self._old = {}
             master.say("cow: warmed anew: all workers are replaced")
+
+
+def _total_pss(views: Sequence[SlotView]) -> int:
+    """Bytes of the server, as the board has its workers; 0 if we are unreadable."""
+    try:
+        return _core.take_reading().pss + sum(each.pss for each in views)
+    except NativeError:
+        return 0
 
 
 def _read_now(view: SlotView, board: Board) -> SlotView:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from cowpreload import _core, callbacks, collector, mending, writers
 from cowpreload.audit import Descriptors, audit, descriptors
-from cowpreload.candidates import Candidate, Shape
+from cowpreload.candidates import NOT_WARMED, Candidate, Shape, Warming
 from cowpreload.closing import close_all
 from cowpreload.deadline import can_interrupt
 from cowpreload.freezing import freeze, leave_mortal
@@ -25,6 +25,7 @@ from cowpreload.records import FreezeReport, SealReport
 from cowpreload.sealing import seal
 from cowpreload.settings import Settings
 from cowpreload.units import MIB
+from cowpreload.warmings import Measuring
 
 # A page of the master's, and all of them, in seconds: what a signal may have to wait,
 # and the end of a worker. The trial has as long again.
@@ -44,12 +45,14 @@ class Rewarmed:
 
     Attributes:
         line: one log line, without a newline.
+        warming: for the board.
         interrupted: whether a signal came: nothing is known of the pages.
     """
 
     pages: tuple[Shape, ...]
     line: str
     interrupted: bool = False
+    warming: Warming = NOT_WARMED
 
 
 def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewarmed:
@@ -57,7 +60,7 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
     if not can_interrupt():
         why = "the application uses SIGALRM, and nothing else ends a page that hangs"
         return Rewarmed((), f"cow: warmed anew pages=0: {why}")
-    began = time.monotonic()
+    measuring = Measuring()
     with master.at_rest() as told:
         before = descriptors()
         known = {each.line() for each in audit(before, at_fork=master.at_fork)}
@@ -71,12 +74,14 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
             return Rewarmed((), f"cow: warmed anew pages=0: {why}", told())
         frozen = _freeze(master, settings)
         sealed = _seal(master, settings)
+    warming = measuring.of("traffic" for _ in warmed)
     return Rewarmed(
         tuple(each for each in pages if (each.path, each.host) in warmed),
         f"cow: warmed anew pages={len(warmed)} dropped={len(pages) - len(warmed)} "
         f"objects={frozen.objects} immortal={frozen.immortal.objects} "
         f"sealed={sealed.bytes // 1024}KiB heap={_core.heap_size() // MIB}MiB "
-        f"seconds={time.monotonic() - began:.2f}",
+        f"seconds={warming.seconds:.2f}",
+        warming=warming,
     )
 
 

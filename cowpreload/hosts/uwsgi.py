@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
-from cowpreload import _core, watch, writers
+from cowpreload import _core, warmings, watch, writers
 from cowpreload._core import ffi, lib
 from cowpreload._version import __version__
 from cowpreload.audit import descriptors
 from cowpreload.board import Board, slot_faults
+from cowpreload.candidates import NOT_WARMED, Warming, by_source
 from cowpreload.errors import NativeError, SettingsError
 from cowpreload.hosts import uwsgi_apps, uwsgi_turn
 from cowpreload.hosts.laying import Laying
@@ -25,6 +27,7 @@ from cowpreload.sealing import seal
 from cowpreload.served import wanted
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
+from cowpreload.warmings import Measuring
 
 
 class _State:
@@ -37,6 +40,7 @@ class _State:
     api: object
     laying: Laying
     watch: watch.Watch | None = None
+    warming: Warming = NOT_WARMED
 
 
 _state = _State()
@@ -104,11 +108,21 @@ def configure(
     except NativeError as error:
         say(f"cow: memory unreadable ({error}): serving on without limits")
     _state.laying = Laying(_state.settings, writers.remember)
-    uwsgi_apps.begin_loading(_state.settings, descriptors(), _state.laying)
+    uwsgi_apps.begin_loading(_state.settings, descriptors(), _state.laying, _measure)
     api = ffi.new("struct cow_api *")
     lib.cow_api_fill(_state.board.raw, api)
     _state.api = api
     return int(ffi.cast("uintptr_t", api))
+
+
+def _measure() -> Callable[[list[str]], None]:
+    """A warm up of an application in the main interpreter begins."""
+    measuring = Measuring()
+
+    def measured(sources: list[str]) -> None:
+        _state.warming = _state.warming.plus(measuring.of(sources))
+
+    return measured
 
 
 @reported
@@ -163,6 +177,8 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
         seconds=time.monotonic() - _state.began,
     )
     say(report.line())
+    listed = Warming(by_source("list" for _ in set(settings.warmup_listed)), warmed)
+    warmings.add(_state.board, _state.warming.plus(listed))
     uwsgi_turn.begin(settings.check_interval)
     return 0
 

@@ -31,6 +31,7 @@ _loading: dict[str, Any] = {
     "end_recording": None,
     "loaded": lambda: None,
     "look": writers.remember,
+    "measure": lambda: lambda sources: None,
 }
 
 
@@ -108,8 +109,20 @@ def loaded() -> None:
     _loading["loaded"] = lambda: None
 
 
-def begin_loading(settings: Settings, before: Descriptors, laying: Any) -> None:
+def measure() -> Callable[[list[str]], None]:
+    """A warm up begins; gives what takes, at its end, each page's source."""
+    made: Callable[[list[str]], None] = _loading["measure"]()
+    return made
+
+
+def begin_loading(
+    settings: Settings,
+    before: Descriptors,
+    laying: Any,
+    measure: Callable[[], Callable[[list[str]], None]],
+) -> None:
     """Right before the applications are loaded; main interpreter only."""
+    _loading["measure"] = measure
     _loading["loaded"], _loading["look"] = laying.begin, laying.look
     _loading["before"] = before
     _loading["end_recording"] = origins.record()

@@ -10,10 +10,12 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cowpreload.candidates import AutoReport
 from cowpreload.errors import CowError
 from cowpreload.hosts.uwsgi_apps import (
     calls_at_fork,
     loaded,
+    measure,
     opened_before,
     record_origins,
     reported,
@@ -80,6 +82,8 @@ def warm(
     if index == default_app:
         prefixes[None] = ""
     requests = 0
+    sources: list[str] = []  # of what was found; what is listed, all know
+    measured = measure()
     for owner, prefix in prefixes.items():
         paths = [path for path in settings.warmup_listed if owners[path] == owner]
         automatic = settings.warmup_auto and _is_asked(owner, mounts)
@@ -96,7 +100,11 @@ def warm(
             say(warning)
         requests += report.requests
         if automatic:
-            requests += _warm_found(app, settings, manner, owner, mounts)
+            found = _warm_found(app, settings, manner, owner, mounts)
+            requests += found.requests
+            tried = (each for each in found.tried if not each.dropped)
+            sources += [each.candidate.source for each in tried]
+    measured(sources)
     return requests
 
 
@@ -106,14 +114,14 @@ def _warm_found(
     manner: Manner,
     owner: str | None,
     mounts: Sequence[str],
-) -> int:
-    """The requests that auto made in the master, to what is this owner's."""
+) -> AutoReport:
+    """What auto did, with what is this owner's."""
     if _several_interpreters():
         say(
             "cow: warmup=auto: no trial where applications have interpreters of their "
             "own; set single-interpreter = true, or list paths"
         )
-        return 0
+        return AutoReport((), 0, 0, 0.0)
     from cowpreload.hosts.auto import Automatic  # it imports what few need
 
     found = Automatic(
@@ -127,7 +135,7 @@ def _warm_found(
         at_fork=calls_at_fork(),
     )
     with WAITING.kept():
-        return found.warm().requests
+        return found.warm()
 
 
 @reported

@@ -11,9 +11,11 @@
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_REVISION 8u /* change with any struct below, and cow_walk of immortal.h */
+#define COW_REVISION 9u /* change with any struct below, and cow_walk of immortal.h */
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
+#define COW_WARMINGS 8  /* the start's, and the last ones after it */
+#define COW_SOURCES 4   /* where a page that was warmed may come from */
 
 enum cow_state {
     COW_FREE = 0,    /* no worker */
@@ -100,6 +102,19 @@ struct cow_python {
     uint64_t collector; /* address of the main interpreter's collector state */
 };
 
+/* One warm up of the master, and what it brought: for reports alone. */
+struct cow_warming {
+    uint64_t at_ms;              /* when it was over; written last, 0: none */
+    uint32_t pages[COW_SOURCES]; /* by source: see warmings.py */
+    uint32_t requests;
+    uint32_t busy_ms;      /* what the master was busy with it */
+    uint64_t grew;         /* bytes, the master's */
+    uint64_t total_pss;    /* of the whole server before it; 0: it had no worker */
+    uint64_t grown_before; /* bytes, of the worker that was replaced first, */
+    uint64_t grown_after;  /* and of the one in its place */
+    uint32_t verdict;      /* 0: not judged, 1: the gain was confirmed, 2: it was not */
+};
+
 struct cow_board {
     uint64_t magic;
     uint32_t revision;
@@ -113,6 +128,8 @@ struct cow_board {
      * slot (11 bits), pid (22 bits), the second it was taken (31 bits). */
     uint64_t tickets[COW_TICKETS];
     struct cow_python python;
+    uint32_t warmings; /* how many there were, the start's among them */
+    struct cow_warming warming[COW_WARMINGS];
     struct cow_slot slot[COW_SLOTS]; /* slot n stands at n - 1 */
     struct cow_end end[COW_SLOTS];
     struct cow_served served;

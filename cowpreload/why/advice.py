@@ -13,10 +13,19 @@ from cowpreload.units import MIB
 
 _SMALL = 4 * MIB  # below this a worker has little to give back
 _IMMORTAL = (3, 12)
+# What a page may write at its first request, and a warm up of it before the fork.
+_COLD = (
+    Cause.SPECIALIZATION,
+    Cause.HASH,
+    Cause.STORAGE,
+    Cause.INTERPRETER,
+    Cause.LIBRARY,
+)
 
 
 def advise(sharing: Sharing) -> tuple[str, ...]:
-    """One sentence for each cause worth it, largest first; at least one sentence."""
+    """One sentence for each cause worth it, largest first, and on what a warm up may
+    save; at least one sentence."""
     found = [
         f"{_size(row, sharing)} {_ADVICE[row.cause](row, sharing)}"
         for row in sharing.rows
@@ -30,12 +39,26 @@ def advise(sharing: Sharing) -> tuple[str, ...]:
         found.append(
             f"{sharing.private / MIB:.1f} MiB in all: there is little to gain here."
         )
+    else:
+        found += _warm_up(sharing)
     return tuple(found)
 
 
 def _worth(row: Row, sharing: Sharing) -> bool:
     part = row.pages / sharing.pages
     return part >= 0.05 or (part >= 0.01 and row.pages * sharing.page_size >= MIB)
+
+
+def _warm_up(sharing: Sharing) -> list[str]:
+    """How pages are warmed by themselves, where some may be cold."""
+    cold = [row for row in sharing.rows if row.cause in _COLD and _worth(row, sharing)]
+    if not cold:
+        return []
+    size = sum(row.pages for row in cold) * sharing.page_size
+    return [
+        f"{size / MIB:.1f} MiB of that a warm up may save: cow-warmup = auto finds the "
+        "pages; `cowpreload warmup` lists those that the server has served."
+    ]
 
 
 def _size(row: Row, sharing: Sharing) -> str:

@@ -64,6 +64,7 @@ def test_pages_that_were_served_are_learned_and_nothing_else(
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert "traffic: 4 kinds of pages in " in status.stdout
+    assert "warmed at the start: no page" in status.stdout  # of no framework
     assert "left out: /logout: `logout` ends a session\n" in shown(server)
     if host == "sync":
         file = tmp_path / "learned.ini"

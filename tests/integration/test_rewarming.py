@@ -15,13 +15,16 @@ from harness.load import Load
 from harness.processes import alive, wait_until
 from harness.server import Server
 
+from cowpreload import warmings
 from cowpreload.board import open_board
 from cowpreload.immortal import WHY_NOT
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
 
 AUTO = {**QUICK, "cow-warmup": "auto", "cow-warmup-worth": "4M"}
-PATHS = [f"/kind/{name}/{number}" for number in range(20) for name in ("a", "b", "c")]
+# A space, a percent sign, another script.
+NAMES = ("a", "b", "c%20%25%D0%BF")
+PATHS = [f"/kind/{name}/{number}" for number in range(20) for name in NAMES]
 SLOW = [*PATHS, "/kind/slow/1"]
 
 
@@ -76,6 +79,12 @@ def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     assert server.log.count("before_fork") >= 2
     assert "cow: fork-safety" not in server.log
     assert "/kind/" not in server.log  # what was requested is nobody's business
+    start, again = warmings.read(board)
+    assert (start.pages, again.pages) == ((), (("traffic", 3),))
+    assert again.verdict == "confirmed"
+    assert again.grown_after < again.grown_before * 3 / 4
+    assert (again.grown_before >> 20) == int(found[1])
+    assert again.total_pss > 3 * again.grown_before / 2
 
 
 def test_a_server_without_any_warm_up_says_once_what_it_could_save(
@@ -124,25 +133,27 @@ def test_a_gain_that_does_not_come_leaves_the_other_workers(servers: Servers) ->
     server.wait_serving(PATHS[0], workers=3)
     with loaded(server, PATHS):
         server.wait_log("the others stay", 60)
-    generations = sorted(each.generation for each in open_board(server.pid))
-    assert generations == [1, 1, 2]
+    board = open_board(server.pid)
+    assert sorted(each.generation for each in board) == [1, 1, 2]
+    assert warmings.read(board)[1].verdict == "not confirmed"
 
 
 def test_pages_that_misbehave_are_left_out_and_the_server_serves_on(
-    servers: Servers,
+    servers: Servers, tmp_path: Path
 ) -> None:
     """Half of them only in the master, where no trial has shown it."""
     environ = {"HANG": "master", "CATCH": "master", "RAISE": "master", "END": "master"}
-    environ |= {"THREAD": "trial", "DIE": "trial"}
+    environ |= {"THREAD": "trial", "DIE": "trial", "DATABASE": "trial"}
     options = {**AUTO, "cow-warmup-repeat": "1"}
-    server = servers.on("sync", options, workers=2, app="learning", environ=environ)
-    server.wait_serving(PATHS[0], workers=2)
     planted = [*PATHS, *(f"/kind/{name.lower()}/1" for name in environ)]
     planted += ["/kind/cron/1"]  # by name
+    environ["DATABASE_FILE"] = str(tmp_path / "database")
+    server = servers.on("sync", options, workers=2, app="learning", environ=environ)
+    server.wait_serving(PATHS[0], workers=2)
     with loaded(server, planted):
         line = server.wait_log("cow: warmed anew pages=", 60)
         server.wait_log("cow: warmed anew: all workers are replaced", 60)
-    assert "pages=3 dropped=6 " in line
+    assert "pages=3 dropped=7 " in line
     asked = set(re.findall(r"asked master (\w+)", server.log))
     assert asked == {"hang", "catch", "raise", "end"}
     assert not re.search(r"cow: fork-safety|Traceback", server.log)
@@ -190,7 +201,13 @@ def test_a_master_that_is_told_to_end_meanwhile_does(
     assert not pidfile.exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTTIN])
+@pytest.mark.parametrize(
+    "number",
+    [
+        *(signal.SIGHUP, signal.SIGTTIN),
+        pytest.param(signal.SIGTTOU, marks=pytest.mark.deep),
+    ],
+)
 def test_another_signal_meanwhile_is_obeyed_and_no_request_is_lost(
     servers: Servers, number: int
 ) -> None:
@@ -205,7 +222,8 @@ def test_another_signal_meanwhile_is_obeyed_and_no_request_is_lost(
             server.wait_log("Hang up: Master")
             wait_until(lambda: not set(first) & set(server.workers()), 30, "new ones")
         else:
-            wait_until(lambda: ready(server) == 3, 30, "a third worker")
+            workers = 3 if number == signal.SIGTTIN else 1
+            wait_until(lambda: ready(server) == workers, 30, f"{workers} workers")
     assert "a signal came" in server.log
 
 

@@ -16,6 +16,9 @@ from conftest import Servers
 from harness.processes import children, wait_until
 from harness.server import Server
 
+from cowpreload import warmings
+from cowpreload.board import open_board
+
 # What programs/misbehaving.py is made of.
 pytest.importorskip("flask")
 pytest.importorskip("fastapi")
@@ -71,6 +74,8 @@ def test_a_page_that_misbehaves_in_the_trial_is_dropped_and_costs_itself_alone(
     sums = f"routes={19 + out} warmed=8 dropped=11 left-out={out} "
     assert f"cow: warmup auto {sums}" in server.log
     assert " warmup-requests=8 findings=0 " in server.wait_log("cow: preload ")
+    (start,) = warmings.read(open_board(server.pid))
+    assert (start.pages, start.requests) == ((("route", 8),), 8)
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -5,7 +5,8 @@ process, and answers with the pid and the pid of the process that made it. A NAM
 PLANTS makes none: it misbehaves in a warm up, where its environment variable says:
 HANG=master, or THREAD=trial. NEVER=1: each request makes its heap anew, so that no warm
 up helps. KEEP_MORTAL=1: a part of the heap is to stay mortal. A request with a cookie
-is refused.
+is refused. `/transaction/NUMBER` writes it to the database DATABASE_FILE in one
+transaction, which ends when there is a file of that name with `.go` behind it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import asyncio
 import contextlib
 import os
 import signal
+import sqlite3
 import sys
 import threading
 import time
+from pathlib import Path
 
 import cowpreload
 
@@ -45,6 +48,24 @@ def leap() -> None:
     raise asyncio.CancelledError
 
 
+def connect() -> None:
+    HELD.append(sqlite3.connect(os.environ["DATABASE_FILE"]))
+    HELD[-1].execute("select * from sqlite_master").fetchone()  # type: ignore[attr-defined]
+
+
+def transact(number: int) -> str:
+    file = os.environ["DATABASE_FILE"]
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as database:
+        database.execute("begin immediate")
+        database.execute("insert into entry values (?)", (number,))
+        os.write(2, f"begun {number}\n".encode())
+        until = time.monotonic() + 100
+        while not Path(f"{file}.go").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        database.execute("commit")
+    return f"committed {number}"
+
+
 PLANTS = {
     "hang": lambda: time.sleep(600),
     "catch": catch_all,
@@ -56,6 +77,8 @@ PLANTS = {
     "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "slow": lambda: time.sleep(0.7),
     "leap": leap,
+    "database": connect,
+    "memory": lambda: bytearray(b"x") * (500 << 20) and None,
 }
 
 
@@ -68,6 +91,8 @@ def plant(name: str) -> None:
 
 def answer(path: str, warming: bool) -> str:
     parts = path.split("/")
+    if parts[1] == "transaction":
+        return transact(int(parts[2]))
     if parts[1] != "kind":
         return "ok"
     name = parts[2]

@@ -53,6 +53,7 @@ STAGES = {
     "sealing",
     "settling",
     "served",
+    "warmings",
     "shapes",
     "rewarm",
     "watch",
@@ -65,6 +66,7 @@ STAGES = {
 PARTS = {
     "watch": {"board"},
     "served": {"board"},
+    "warmings": {"board"},
     "immortal": {"freezing"},
     "freezing": {"holders"},
     "routes": {"routes"},

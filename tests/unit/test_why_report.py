@@ -107,10 +107,18 @@ def test_counts_can_be_avoided_from_3_12_on(version: str, said: str) -> None:
 
 def test_functions_that_a_warm_up_would_reach_are_named() -> None:
     found = sharing(row(Cause.SPECIALIZATION, 3072, "view (shop/views.py:7)"))
-    (advice,) = advise(found)
+    advice, _ = advise(found)
     assert advice.startswith("12.0 MiB by code that first ran after the fork, in 1 ")
     assert "add the paths that run them to cow-warmup" in advice
     assert "view (shop/views.py:7)" in advice
+
+
+def test_the_advice_ends_with_what_finds_the_cold_pages() -> None:
+    rows = (row(Cause.SPECIALIZATION, 2048, "f"), row(Cause.HASH, 512, "str"))
+    last = advise(sharing(row(Cause.REFCOUNT, 4096, "str"), *rows))[-1]
+    assert last.startswith("10.0 MiB of that a warm up may save: cow-warmup = auto ")
+    assert "`cowpreload warmup`" in last
+    assert "warm up" not in advise(sharing(row(Cause.REFCOUNT, 4096, "str")))[-1]
 
 
 def test_no_warm_up_is_advised_against_counters_of_warm_code() -> None:
