@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from typing import Final
 
 RAISED: Final = (Exception, SystemExit)
 """What code of an application raises that must not end a start or a worker."""
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether it is Ctrl-C that speaks, where no host has a handler of its own.
+
+    Whatever else a page raises is the page's: neither asyncio's CancelledError nor
+    gevent's Timeout is an Exception, and no start should end by them.
+    """
+    theirs = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return theirs and isinstance(error, KeyboardInterrupt)
 
 
 class CowError(Exception):

@@ -14,7 +14,7 @@ from typing import Any
 
 from cowpreload.candidates import Candidate, Tried
 from cowpreload.deadline import Bounds, unsaid
-from cowpreload.errors import RAISED, WarmupError, said
+from cowpreload.errors import WarmupError, is_interrupt, said
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
 from cowpreload.warmup_visits import Manner, visit
@@ -139,8 +139,8 @@ def warm_found(
     why_cold = "no time is left"
     try:
         visit(app, wanted(), manner, bounds, answered)
-    except RAISED as error:  # of a lifespan, or of the end of the loop
-        if stopped():
+    except BaseException as error:  # of a lifespan, or of the end of the loop
+        if stopped() or is_interrupt(error):
             raise
         why_cold = why_dropped(0, error)
     for each in survivors:

@@ -17,7 +17,7 @@ from urllib.parse import unquote_to_bytes
 
 from cowpreload.candidates import Candidate
 from cowpreload.deadline import Bounds, named
-from cowpreload.errors import RAISED, WarmupError
+from cowpreload.errors import WarmupError, is_interrupt
 from cowpreload.loops import settle
 
 Scope = MutableMapping[str, Any]
@@ -174,7 +174,9 @@ async def _run(
             try:
                 with _over(bounds, f"warmup={each.path}"):
                     status = await request(app, scope)
-            except RAISED as error:
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
                 fault = error
             if not answered(each, status, fault):
                 break

@@ -13,7 +13,7 @@ from typing import Any
 
 from cowpreload.candidates import Answered, Candidate
 from cowpreload.deadline import Bounds, named
-from cowpreload.errors import RAISED
+from cowpreload.errors import is_interrupt
 from cowpreload.interface import Interface, as_asgi, kind_of
 from cowpreload.settings import Settings
 from cowpreload.warmup_asgi import run_asgi
@@ -105,7 +105,9 @@ def _visit_wsgi(
         try:
             with bounds.over(what):
                 status = request(app, environ)
-        except RAISED as error:
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             fault = error
         if not answered(each, status, fault):
             return

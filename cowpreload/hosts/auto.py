@@ -19,7 +19,7 @@ from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.candidates import Answered, AutoReport, Candidate, Found, Tried
 from cowpreload.closing import close_all
 from cowpreload.deadline import Bounds, unsaid
-from cowpreload.errors import RAISED, said
+from cowpreload.errors import is_interrupt, said
 from cowpreload.freezing import thaw
 from cowpreload.routes import find
 from cowpreload.settings import Settings
@@ -169,8 +169,8 @@ class Automatic:
         began = time.monotonic()
         try:
             report = self._warm(began)
-        except RAISED as error:
-            if self.stopped():
+        except BaseException as error:
+            if self.stopped() or is_interrupt(error):
                 raise
             report = AutoReport((), 0, 0, time.monotonic() - began, said(error))
         for line in report.lines():

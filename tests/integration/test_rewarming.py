@@ -169,7 +169,7 @@ def test_what_no_server_catches_of_a_page_ends_no_server(servers: Servers) -> No
     server.wait_serving(PATHS[0], workers=2)
     paths = [*(f"/kind/leap/{number}" for number in range(20)), *PATHS]
     with loaded(server, paths):
-        server.wait_log("cow: warm up anew: CancelledError: not tried again", 60)
+        server.wait_log("cow: warmed anew pages=3 dropped=1 ", 60)
     server.signal(signal.SIGTERM)
     assert server.wait_exit() == 0
 

@@ -31,6 +31,8 @@ DROPPED = {
     "/fault": "ended the process by SIGSEGV",
     "/raise": "answered 500|raised ZeroDivisionError: the page is broken",
     "/end": "raised SystemExit: 7",
+    "/leap": "raised CancelledError",
+    "/generator": "raised GeneratorExit",
     "/thread": r"leaves thread name=Thread-\d",
     "/connection": r"leaves connection peer=127\.0\.0\.1:\d+ transport=tcp",
     "/file": r"leaves file path=\S+/left fd=\d+",
@@ -71,7 +73,7 @@ def test_a_page_that_misbehaves_in_the_trial_is_dropped_and_costs_itself_alone(
     assert set(asked(server, "master")) == FINE
     assert sorted(asked(server, "trial")) == sorted(FINE | set(DROPPED))
     out = 0 if host == "asgi" else 1  # Flask's /logout
-    sums = f"routes={19 + out} warmed=8 dropped=11 left-out={out} "
+    sums = f"routes={21 + out} warmed=8 dropped=13 left-out={out} "
     assert f"cow: warmup auto {sums}" in server.log
     assert " warmup-requests=8 findings=0 " in server.wait_log("cow: preload ")
     (start,) = warmings.read(open_board(server.pid))
@@ -92,7 +94,7 @@ def test_a_page_that_hangs_in_the_trial_costs_its_time_limit(
     assert asked(server, "master") == ["/last"] * 2
 
 
-IN_MASTER = "plain,hang,raise,end,thread,connection,fails,login,last"
+IN_MASTER = "plain,hang,raise,end,leap,generator,thread,connection,fails,login,last"
 
 
 @pytest.mark.parametrize("host", ["threaded", "asgi", "uwsgi"])
@@ -103,9 +105,10 @@ def test_a_page_that_misbehaves_in_the_master_alone_is_given_up_and_the_server_s
     environ = {"MISBEHAVE_IN": "master", "PAGES": IN_MASTER}
     server = servers.on(host, QUICK, workers=1, app="misbehaving", environ=environ)
     server.wait_serving("/last")
-    assert set(dropped(server)) == {"/hang", "/raise", "/end", "/fails", "/login"}
+    leaps = {"/end", "/leap", "/generator"}
+    assert set(dropped(server)) == {"/hang", "/raise", "/fails", "/login", *leaps}
     assert asked(server, "master").count("/last") == 2
-    assert re.search("cow: warmup auto routes=.* warmed=4 dropped=5 ", server.log)
+    assert re.search("cow: warmup auto routes=.* warmed=4 dropped=7 ", server.log)
     assert "fork-safety thread name=Thread-1" in server.log  # the audit's to say
     assert "fork-safety connection " in server.log
     if host == "asgi":  # a thread still hangs there

@@ -9,6 +9,7 @@ after_fork opens anew, and on which each page says the pid of its process.
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import itertools
 import os
@@ -53,6 +54,14 @@ def end() -> None:
     sys.exit(7)
 
 
+def leap() -> None:
+    raise asyncio.CancelledError  # no Exception
+
+
+def exit_generator() -> None:
+    raise GeneratorExit
+
+
 def thread() -> None:
     HELD.append(threading.Thread(target=time.sleep, args=(600,), daemon=True))
     HELD[-1].start()
@@ -86,6 +95,8 @@ PAGES = {
     "fault": fault,
     "raise": raise_it,
     "end": end,
+    "leap": leap,
+    "generator": exit_generator,
     "thread": thread,
     "brief-thread": brief_thread,
     "connection": connection,
