@@ -6,7 +6,7 @@ Frozen records, times in seconds, sizes in bytes. Must not import a stage or pri
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 _SHOWN = 5  # paths in one line
@@ -52,6 +52,16 @@ class Candidate:
     host: str = ""
     source: str = "route"
 
+    @property
+    def is_visited(self) -> bool:
+        """Whether visitors chose the path: it is requested with nobody's login."""
+        return self.source in ("file", "traffic")
+
+    @property
+    def shown(self) -> str:
+        """The path for a log; what visitors have requested is nobody's business."""
+        return "a page of warmup-file" if self.source == "file" else self.path
+
 
 Answered = Callable[[Candidate, int, "BaseException | None"], bool]
 """What was requested, its status (0: none), and what it raised or None; gives whether
@@ -96,37 +106,50 @@ class AutoReport:
 
     Attributes:
         tried: each with its last word: the master's, where it came so far.
-        left_out: paths that were not even tried.
+        left_out: how many were not even tried, by source: `route`, `file`.
         requests: in the master.
         seconds: for all of it.
         note: why there were no more, or "".
     """
 
     tried: tuple[Tried, ...]
-    left_out: int
+    left_out: Mapping[str, int]
     requests: int
     seconds: float
     note: str = ""
 
     def lines(self) -> list[str]:
-        """Log lines, without newlines: one for each reason, then the sum."""
+        """Log lines, without newlines: one for each reason, then a sum each source."""
         reasons: dict[str, list[str]] = {}
+        unnamed: dict[str, int] = {}
         for each in self.tried:
-            if each.dropped:
+            if each.dropped and each.candidate.source == "file":
+                unnamed[each.dropped] = unnamed.get(each.dropped, 0) + 1
+            elif each.dropped:
                 reasons.setdefault(each.dropped, []).append(each.candidate.path)
-        dropped = sum(map(len, reasons.values()))
         lines = [
             f"cow: warmup path={_some(paths)} dropped: {reason}"
             for reason, paths in reasons.items()
         ]
+        lines += [
+            f"cow: warmup file pages={count} dropped: {reason}"
+            for reason, count in unnamed.items()
+        ]
         if self.note:
             lines.append(f"cow: warmup=auto: {self.note}")
-        return [
-            *lines,
-            f"cow: warmup auto routes={len(self.tried) + self.left_out} "
-            f"warmed={len(self.tried) - dropped} dropped={dropped} "
-            f"left-out={self.left_out} seconds={self.seconds:.2f}",
-        ]
+        for source, name in (("file", "file pages"), ("route", "auto routes")):
+            if source in self.left_out:
+                lines.append(f"cow: warmup {name}={self._sum(source)}")
+        return lines
+
+    def _sum(self, source: str) -> str:
+        tried = [each for each in self.tried if each.candidate.source == source]
+        left_out = self.left_out[source]
+        dropped = sum(bool(each.dropped) for each in tried)
+        return (
+            f"{len(tried) + left_out} warmed={len(tried) - dropped} dropped={dropped} "
+            f"left-out={left_out} seconds={self.seconds:.2f}"
+        )
 
 
 @dataclass(frozen=True)

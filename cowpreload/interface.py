@@ -96,3 +96,8 @@ def name_of(app: Any) -> str:
     """`module.Class` of an application, or of a function its own name."""
     named = app if hasattr(app, "__qualname__") else type(app)
     return f"{named.__module__}.{named.__qualname__}"
+
+
+def name_as_given(text: str) -> str:
+    """What an operator calls an application: `shop.wsgi:application` is `shop.wsgi`."""
+    return text.removesuffix(":application")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Union
 from urllib.parse import urlsplit
 
@@ -133,6 +133,30 @@ class Declared:
         if self.repeatable and text.strip():
             return [part.strip() for part in re.split(self.kind.separator, text)]
         return [text]
+
+
+def setting(
+    kind: Kind,
+    default: Any,
+    help: str,
+    *,
+    why: str,
+    minimum: float | None = None,
+    choices: tuple[str, ...] = (),
+    hosts: tuple[str, ...] = (GUNICORN, UWSGI),
+) -> Any:
+    """A field of Settings, from which a Declared is made."""
+    return field(
+        default=default,
+        metadata={
+            "kind": kind,
+            "help": help,
+            "why": why,
+            "minimum": minimum,
+            "choices": choices,
+            "hosts": hosts,
+        },
+    )
 
 
 class Hidden(str):

@@ -29,7 +29,7 @@ App = Callable[..., Awaitable[None]]
 
 def wanted(settings: Settings) -> bool:
     """Whether anything is to be noted: who asked for no learning pays nothing."""
-    return settings.warmup_auto
+    return settings.learns
 
 
 class Noting:

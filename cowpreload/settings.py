@@ -7,8 +7,8 @@ host was given becomes Settings in settings_given.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final
 
 from cowpreload.kinds import (
     AUTO,
@@ -21,38 +21,14 @@ from cowpreload.kinds import (
     SECONDS,
     SIZE,
     TEXT,
-    UWSGI,
     Declared,
-    Kind,
 )
+from cowpreload.kinds import setting as _setting
 
 # Every gunicorn command imports this module, whatever its class; making the records
 # is half of what that costs it.
 if TYPE_CHECKING:
     from cowpreload.records import Limits
-
-
-def _setting(
-    kind: Kind,
-    default: Any,
-    help: str,
-    *,
-    why: str,
-    minimum: float | None = None,
-    choices: tuple[str, ...] = (),
-    hosts: tuple[str, ...] = (GUNICORN, UWSGI),
-) -> Any:
-    return field(
-        default=default,
-        metadata={
-            "kind": kind,
-            "help": help,
-            "why": why,
-            "minimum": minimum,
-            "choices": choices,
-            "hosts": hosts,
-        },
-    )
 
 
 @dataclass(frozen=True)
@@ -124,6 +100,13 @@ class Settings:
         (),
         "path that warmup=auto leaves out, with all below it; repeatable",
         why="what changes something when it is read has no name that all know",
+    )
+    warmup_file: str | None = _setting(
+        TEXT,
+        None,
+        "file that keeps which pages visitors request; they warm the next start, after "
+        "a trial in a child",
+        why="paths can tell of people; only the operator knows where they may lie",
     )
     warmup_repeat: int = _setting(
         COUNT,
@@ -233,6 +216,11 @@ class Settings:
     def warmup_auto(self) -> bool:
         """Whether paths are to be found, too."""
         return AUTO in self.warmup
+
+    @property
+    def learns(self) -> bool:
+        """Whether anybody asks for what visitors request."""
+        return self.warmup_auto or self.warmup_file is not None
 
     def limits(self, workers: int, graceful: float) -> Limits:
         """The part that a verdict is made from, for a server of `workers`.

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cowpreload.candidates import Served, Shape
 
@@ -145,4 +145,20 @@ def shapes(pages: Iterable[Served], route: Route | None = None) -> list[Shape]:
         routed, unknown = _by_route(here, route) if route else ({}, here)
         found += [_shape(name, same) for name, same in routed.items()]
         found += [_shape(name, same) for name, same in _by_look(unknown)]
+    return sorted(found, key=lambda each: (-each.count, each.path, each.host))
+
+
+def merged(old: Iterable[Served], new: Iterable[Served]) -> list[Shape]:
+    """The same of what was served before and since: the counts of both.
+
+    The example is one of `new` where there is one: an old one may be gone.
+    """
+    old, new = list(old), list(new)
+    counts = {(each.host, each.shape): each.count for each in shapes([*old, *new])}
+    hosts = {host for host, _ in counts}
+    here = [*new, *(replace(each, count=-1) for each in old)]
+    found = [
+        replace(each, count=counts[each.host, each.shape])
+        for each in shapes(each for each in here if each.host in hosts)
+    ]
     return sorted(found, key=lambda each: (-each.count, each.path, each.host))

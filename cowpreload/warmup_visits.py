@@ -26,6 +26,14 @@ from cowpreload.warmup_wsgi import (
     wsgi_environ,
 )
 
+Headers = tuple[tuple[str, str], ...]
+
+# No login is known by these.
+_HARMLESS = {
+    *("accept", "accept-encoding", "accept-language", "user-agent"),
+    *("x-forwarded-host", "x-forwarded-port", "x-forwarded-proto"),
+}
+
 
 @dataclass(frozen=True)
 class Manner:
@@ -42,7 +50,7 @@ class Manner:
     interface: Interface
     prefix: str
     host: str
-    headers: tuple[tuple[str, str], ...]
+    headers: Headers
     lifespan: bool
 
     @classmethod
@@ -62,6 +70,12 @@ class Manner:
             settings.warmup_header,
             lifespan,
         )
+
+    def headers_of(self, candidate: Candidate) -> Headers:
+        """Those of its request: of a path that visitors chose, with nobody's login."""
+        if not candidate.is_visited:
+            return self.headers
+        return tuple(each for each in self.headers if each[0].lower() in _HARMLESS)
 
 
 def visit(
@@ -84,7 +98,7 @@ def visit(
     def environ(candidate: Candidate) -> dict[str, str]:
         host = candidate.host or manner.host
         base = {"HTTP_HOST": host, "HTTP_USER_AGENT": AGENT, **secure_environ()}
-        return base | header_environ(manner.headers)
+        return base | header_environ(manner.headers_of(candidate))
 
     run_asgi(as_asgi(app), candidates, environ, bounds, answered, manner.lifespan)
 
@@ -97,13 +111,13 @@ def _visit_wsgi(
     answered: Answered,
 ) -> None:
     for each in candidates:
-        what = f"warmup={each.path}"
-        request = named(request_wsgi, what)
+        request = named(request_wsgi, f"warmup={each.path}")
         host = each.host or manner.host
-        environ = wsgi_environ(each.path, host, manner.prefix, manner.headers)
+        headers = manner.headers_of(each)
+        environ = wsgi_environ(each.path, host, manner.prefix, headers)
         status, fault = 0, None
         try:
-            with bounds.over(what):
+            with bounds.over(f"warmup={each.shown}"):
                 status = request(app, environ)
         except BaseException as error:
             if is_interrupt(error):

@@ -1,8 +1,9 @@
-"""`cow-warmup = auto`: find candidates, try them in a child, warm with what survived.
+"""Pages that nobody has listed: find, try in a child, warm with what survived.
 
-Takes an application in its master, on either host or none; gives an AutoReport, with
-what is to be said of it. Whatever fails here leaves pages cold and ends no start. Needs
-no native core: uWSGI's interpreters call it.
+Takes an application in its master, on either host or none, for `cow-warmup = auto` and
+`cow-warmup-file`; gives an AutoReport, with what is to be said of it. Whatever fails
+here leaves pages cold and ends no start. Needs no native core: uWSGI's interpreters
+call it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from cowpreload.closing import close_all
 from cowpreload.deadline import Bounds, unsaid
 from cowpreload.errors import is_interrupt, said
 from cowpreload.freezing import thaw
-from cowpreload.routes import find
+from cowpreload.routes import MOST, find
 from cowpreload.settings import Settings
 from cowpreload.trial import Limits, Trial
 from cowpreload.trial_child import Work
@@ -55,6 +56,7 @@ class Automatic:
         seconds: what the trial may take, and the master after it.
         in_child: the host's, in each child of the trial, before anything else.
         after_child: the host's, in the master, with the pid of one that is reaped.
+        kept: what a warm-up file has, where there is one.
     """
 
     app: Callable[..., Any]
@@ -68,19 +70,41 @@ class Automatic:
     seconds: float = SECONDS
     in_child: Callable[[], None] = _nothing
     after_child: Callable[[int], None] = _nothing
+    kept: Found | None = None
 
-    def candidates(self) -> Found:
-        """What may be worth a warm up, best first."""
-        found = find(
-            self.app,
-            self.manner.prefix,
-            self.settings.warmup_skip,
-            self.settings.warmup_listed,
-        )
+    def sources(self) -> dict[str, Found]:
+        """What may be worth a warm up, by where it comes from, best first."""
+        settings, found = self.settings, {}
+        known = list(settings.warmup_listed)
+        if self.kept is not None:
+            found["file"] = self._ours(self.kept, known)
+            known += [each.path for each in found["file"].candidates]
+        if settings.warmup_auto:
+            most = MOST - (len(known) - len(settings.warmup_listed))
+            skip = settings.warmup_skip
+            routes = find(self.app, self.manner.prefix, skip, known, most)
+            found["route"] = self._ours(routes, known)
+        return found
+
+    def _ours(self, found: Found, known: Sequence[str]) -> Found:
+        """Those of this application, but for what is warmed anyway."""
         return Found(
-            tuple(each for each in found.candidates if self.serves(each.path)),
+            tuple(
+                each
+                for each in found.candidates
+                if self.serves(each.path) and each.path not in known
+            ),
             tuple(each for each in found.left_out if self.serves(each[0])),
             found.note,
+        )
+
+    def candidates(self) -> Found:
+        """All of it."""
+        parts = self.sources().values()
+        return Found(
+            tuple(each for part in parts for each in part.candidates),
+            tuple(each for part in parts for each in part.left_out),
+            "; ".join(part.note for part in parts if part.note),
         )
 
     def trial(self, candidates: Iterable[Candidate]) -> tuple[list[Tried], str]:
@@ -172,18 +196,21 @@ class Automatic:
         except BaseException as error:
             if self.stopped() or is_interrupt(error):
                 raise
-            report = AutoReport((), 0, 0, time.monotonic() - began, said(error))
+            report = AutoReport((), {}, 0, time.monotonic() - began, said(error))
         for line in report.lines():
             self.say(line)
         return report
 
     def _warm(self, began: float) -> AutoReport:
-        found = self.candidates()
-        report = partial(AutoReport, left_out=len(found.left_out))
-        if not found.candidates:
+        sources = self.sources()
+        candidates = [each for part in sources.values() for each in part.candidates]
+        left_out = {name: len(part.left_out) for name, part in sources.items()}
+        notes = [part.note for part in sources.values() if part.note]
+        report = partial(AutoReport, left_out=left_out)
+        if not candidates:
             seconds = time.monotonic() - began
-            return report((), requests=0, seconds=seconds, note=found.note)
-        tried, note = self.trial(found.candidates)
+            return report((), requests=0, seconds=seconds, note="; ".join(notes))
+        tried, note = self.trial(candidates)
         survivors = [each.candidate for each in tried if not each.dropped]
         warmed, requests = self.in_master(survivors)
         if warmed:
@@ -194,5 +221,5 @@ class Automatic:
             tuple(final[each.candidate] for each in tried),
             requests=requests,
             seconds=time.monotonic() - began,
-            note=note or found.note,
+            note="; ".join([note] if note else notes),
         )

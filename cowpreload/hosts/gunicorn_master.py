@@ -24,9 +24,10 @@ from cowpreload.errors import SettingsError
 from cowpreload.freezing import thaw
 from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
 from cowpreload.hosts.gunicorn_hooks import chain, status
+from cowpreload.hosts.gunicorn_keeping import KEEPER
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_serving import GunicornMaster, at_turns
-from cowpreload.hosts.gunicorn_settings import config_file_names, set_too_late
+from cowpreload.hosts.gunicorn_settings import config_file_names, without_effect
 from cowpreload.hosts.gunicorn_signals import Waiting, running_arbiter
 from cowpreload.hosts.gunicorn_stages import (
     import_control_server,
@@ -100,6 +101,7 @@ class Master:
                 )
         self._settings = settings
         if self.prepared:  # a reload starts it over
+            KEEPER.reload(settings, self.board)
             self._learn(settings, cfg)
         return settings
 
@@ -155,9 +157,8 @@ class Master:
         note = unknown_variables()[1]
         if note:
             log.info(note)
-        too_late = set_too_late(app.cfg)
-        if too_late:
-            log.warning(too_late)
+        for line in without_effect(app.cfg):
+            log.warning(line)
         self._laying = Laying(self._settings, writers.remember)
         loaded = self._laying.begin
         self._warmup = warm(
@@ -169,11 +170,6 @@ class Master:
             log.error(fault)
         for warning in self._warmup.warnings:
             log.warning(warning)
-        if app.cfg.reload:
-            log.warning(
-                "cow: reload=True: preloaded code does not reload; "
-                "use the sync worker in development"
-            )
 
     def prepare(self, cfg: Any, app: Any, log: Any) -> Board | None:
         """Audit, freeze and seal, once, right before the first fork; give the board.
@@ -235,6 +231,7 @@ class Master:
         )
 
     def _turn(self, arbiter: Any) -> None:
+        KEEPER.turn(self.board)
         if self._learning is not None:
             self._learning.turn(GunicornMaster(arbiter))
 
@@ -252,6 +249,7 @@ class Master:
 
     def _end(self, arbiter: Any) -> None:
         """The last of the master: gunicorn would call sys.exit() next."""
+        KEEPER.end(self.board)
         bound_the_end()
         if self.immortal:
             # Finalization expects that what nobody holds is freed.

@@ -1,6 +1,6 @@
 """What gunicorn's configuration tells of our settings, beside their values.
 
-Takes a configuration; gives names that its file sets, and a line on those set too late.
+Takes a configuration; gives names that its file sets, and lines on what has no effect.
 """
 
 from __future__ import annotations
@@ -19,16 +19,23 @@ def config_file_names(cfg: Any) -> list[str]:
     return list(vars(sys.modules[name])) if name in sys.modules else []
 
 
-def set_too_late(cfg: Any) -> str:
-    """A line on our variables in raw_env: gunicorn sets them after `configure`."""
+def without_effect(cfg: Any) -> list[str]:
+    """Lines on our variables in raw_env, which gunicorn sets after `configure`, and on
+    reload."""
+    lines = []
     names = [
         each.environment
         for each in declared_on(GUNICORN)
         if each.variable in cfg.settings and each.environment in cfg.env
     ]
-    if not names:
-        return ""
-    return (
-        f"cow: raw_env: {', '.join(names)}: no effect, set after the settings are "
-        "read; use the option, the configuration file or the environment"
-    )
+    if names:
+        lines.append(
+            f"cow: raw_env: {', '.join(names)}: no effect, set after the settings are "
+            "read; use the option, the configuration file or the environment"
+        )
+    if cfg.reload:
+        lines.append(
+            "cow: reload=True: preloaded code does not reload; "
+            "use the sync worker in development"
+        )
+    return lines

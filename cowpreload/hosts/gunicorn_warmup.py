@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cowpreload.audit import Descriptors
 from cowpreload.deadline import UNWIND, end_within
@@ -20,12 +20,16 @@ from cowpreload.hosts.gunicorn_interface import (
     runs_lifespan,
     script_name,
 )
+from cowpreload.hosts.gunicorn_keeping import KEEPER
 from cowpreload.hosts.gunicorn_signals import Waiting
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
 from cowpreload.warmings import Measuring
 from cowpreload.warmup import warm_up
 from cowpreload.warmup_visits import Manner
+
+if TYPE_CHECKING:
+    from cowpreload.hosts.keeping import Keeping
 
 # Threads that pages have started.
 _left: set[threading.Thread] = set()
@@ -64,9 +68,10 @@ def _request(
     log: Any,
     waiting: Waiting,
     before: Descriptors,
+    keeping: Keeping | None,
 ) -> WarmupReport:
-    """What is listed, then what is found."""
-    if not settings.warmup:
+    """What is listed, then what is kept and found."""
+    if not settings.warmup and keeping is None:
         return WarmupReport(0, ())
     manner = Manner.of(
         called,
@@ -79,11 +84,14 @@ def _request(
     measuring = Measuring()
     report = warm_up(called, settings, manner, say=log.warning)
     sources = ["list" for _ in set(settings.warmup_listed)]
-    if settings.warmup_auto:
+    if settings.learns:
         from cowpreload.hosts.auto import Automatic  # it imports what few need
 
-        found = Automatic(called, settings, manner, before, log.info, waiting.waits)
-        warmed = found.warm()
+        kept = keeping.found() if keeping is not None else None
+        stopped = waiting.waits
+        warmed = Automatic(
+            called, settings, manner, before, log.info, stopped, kept=kept
+        ).warm()
         done = [each.candidate for each in warmed.tried if not each.dropped]
         sources += [each.source for each in done]
         report = replace(
@@ -112,11 +120,12 @@ def warm(
     """
     try:
         with waiting.taken():
+            keeping = KEEPER.begin(settings, app, log)
             called = app.wsgi()
             loaded()
             spoken = interface_of(app.cfg.worker_class)
             refuse_unfit(called, spoken, app.cfg.worker_class_str)
-            return _request(called, app.cfg, settings, log, waiting, before)
+            return _request(called, app.cfg, settings, log, waiting, before, keeping)
     except BaseException as error:
         if waiting.stop:  # whatever the application has made of it
             log.info("cow: told to end in the warm up")

@@ -17,7 +17,7 @@ from cowpreload.audit import descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.candidates import NOT_WARMED, Warming, by_source
 from cowpreload.errors import NativeError, SettingsError
-from cowpreload.hosts import uwsgi_apps, uwsgi_turn
+from cowpreload.hosts import uwsgi_apps, uwsgi_keeping, uwsgi_turn
 from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.uwsgi_apps import reported, say
 from cowpreload.immortal import WHY_NOT, plan
@@ -109,6 +109,7 @@ def configure(
         say(f"cow: memory unreadable ({error}): serving on without limits")
     _state.laying = Laying(_state.settings, writers.remember)
     uwsgi_apps.begin_loading(_state.settings, descriptors(), _state.laying, _measure)
+    uwsgi_keeping.begin(_state.settings)
     api = ffi.new("struct cow_api *")
     lib.cow_api_fill(_state.board.raw, api)
     _state.api = api
@@ -180,6 +181,7 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
     listed = Warming(by_source("list" for _ in set(settings.warmup_listed)), warmed)
     warmings.add(_state.board, _state.warming.plus(listed))
     uwsgi_turn.begin(settings.check_interval)
+    uwsgi_keeping.serve(_state.board)
     return 0
 
 

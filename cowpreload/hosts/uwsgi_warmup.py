@@ -86,7 +86,7 @@ def warm(
     measured = measure()
     for owner, prefix in prefixes.items():
         paths = [path for path in settings.warmup_listed if owners[path] == owner]
-        automatic = settings.warmup_auto and _is_asked(owner, mounts)
+        automatic = settings.learns and _is_asked(owner, mounts)
         if not paths and not automatic:
             continue
         manner = Manner.of(app, settings, prefix.rstrip("/"), Interface.WSGI)
@@ -117,12 +117,15 @@ def _warm_found(
 ) -> AutoReport:
     """What auto did, with what is this owner's."""
     if _several_interpreters():
+        what = "warmup=auto" if settings.warmup_auto else "warmup-file"
         say(
-            "cow: warmup=auto: no trial where applications have interpreters of their "
+            f"cow: {what}: no trial where applications have interpreters of their "
             "own; set single-interpreter = true, or list paths"
         )
-        return AutoReport((), 0, 0, 0.0)
-    from cowpreload.hosts.auto import Automatic  # it imports what few need
+        return AutoReport((), {}, 0, 0.0)
+    # They import what few need, and the native core.
+    from cowpreload.hosts import uwsgi_keeping
+    from cowpreload.hosts.auto import Automatic
 
     found = Automatic(
         app,
@@ -133,6 +136,7 @@ def _warm_found(
         WAITING.waits,
         serves=lambda path: _owner(path, mounts) == owner,
         at_fork=calls_at_fork(),
+        kept=uwsgi_keeping.found(mounts),
     )
     with WAITING.kept():
         return found.warm()

@@ -90,6 +90,7 @@ def find(
     prefix: str = "",
     skip: Collection[str] = (),
     known: Collection[str] = (),
+    most: int = MOST,
 ) -> Found:
     """The candidates that the routes of `app` give.
 
@@ -97,7 +98,8 @@ def find(
         app: the application, or what is wrapped around it.
         prefix: SCRIPT_NAME; each path begins with it.
         skip: paths that are left out, with all below them.
-        known: paths that need no trial.
+        known: paths that need no trial, or have one already.
+        most: how many are given.
     """
     faults: list[str] = []
     routes = _read(app, 0, faults)
@@ -120,7 +122,7 @@ def find(
         (each for each in candidates.values() if each.path not in left_out),
         key=lambda each: (_order(each.path), each.host),
     )
-    left_out |= {each.path: f"beyond the first {MOST}" for each in ordered[MOST:]}
+    left_out |= {each.path: f"beyond the first {MOST}" for each in ordered[most:]}
     return Found(
-        tuple(ordered[:MOST]), tuple(sorted(left_out.items())), "; ".join(faults)
+        tuple(ordered[:most]), tuple(sorted(left_out.items())), "; ".join(faults)
     )

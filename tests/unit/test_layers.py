@@ -35,6 +35,8 @@ STAGES = {
     "trial_child",
     "warmup",
     "warmup_asgi",
+    "warmup_file",
+    "warmup_lines",
     "warmup_visits",
     "warmup_wsgi",
     "callbacks",

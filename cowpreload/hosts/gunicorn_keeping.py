@@ -1,0 +1,71 @@
+"""gunicorn's master and its warm-up file: which one it is, and when it is written.
+
+Takes the settings, gunicorn's application and log; keeping.py does the rest, on either
+host. One object for the process. Must not raise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cowpreload.board import Board
+from cowpreload.hosts.gunicorn_interface import script_name
+from cowpreload.hosts.gunicorn_log import Unfailing
+from cowpreload.interface import name_as_given, name_of
+from cowpreload.settings import Settings
+
+if TYPE_CHECKING:
+    from cowpreload.hosts.keeping import Keeping
+
+
+class Keeper:
+    """The file of this server; of a reload's settings, if they name another."""
+
+    def __init__(self) -> None:
+        self._keeping: Keeping | None = None
+        self._file: str | None = None
+        self._app: Any = None
+        self._log: Any = None
+
+    def begin(self, settings: Settings, app: Any, log: Any) -> Keeping | None:
+        """Before the application is loaded, which may change the directory."""
+        self._app, self._log = app, Unfailing(log)
+        self._use(settings)
+        return self._keeping
+
+    def _use(self, settings: Settings) -> None:
+        self._file = settings.warmup_file
+        self._keeping = None
+        if self._file is not None:
+            from cowpreload.hosts.keeping import Keeping  # it imports what few need
+
+            given = getattr(self._app, "app_uri", None)
+            self._keeping = Keeping(
+                self._file,
+                name_as_given(given) if given else name_of(type(self._app)),
+                self._log.warning,
+                settings.check_interval,
+                settings.warmup_skip,
+                script_name(),
+            )
+
+    def turn(self, board: Board | None) -> None:
+        """At a turn of the master."""
+        if self._keeping is not None and board is not None:
+            self._keeping.turn(board)
+
+    def reload(self, settings: Settings, board: Board | None) -> None:
+        """A reload has read these."""
+        self.end(board)
+        if self._app is not None and settings.warmup_file != self._file:
+            self._use(settings)
+        elif self._keeping is not None:
+            self._keeping.skip = settings.warmup_skip
+
+    def end(self, board: Board | None) -> None:
+        """The last of the master, or of its settings."""
+        if self._keeping is not None and board is not None:
+            self._keeping.end(board)
+
+
+KEEPER = Keeper()

@@ -1,0 +1,63 @@
+"""uWSGI's master and its warm-up file: which one it is, and when it is written.
+
+Takes the settings; keeping.py does the rest, on either host. Main interpreter only.
+Must not raise.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cowpreload.board import Board
+from cowpreload.candidates import Found
+from cowpreload.hosts import uwsgi_turn
+from cowpreload.hosts.uwsgi_apps import say
+from cowpreload.interface import name_as_given
+from cowpreload.settings import Settings
+
+if TYPE_CHECKING:
+    from cowpreload.hosts.keeping import Keeping
+
+# The options that say what is served.
+_NAMES = ("module", "wsgi", "wsgi-file", "file", "mount", "callable")
+
+_keeping: list[Keeping] = []
+
+
+def _application() -> str:
+    """What the ini calls the application, or the applications."""
+    options = sys.modules["uwsgi"].opt
+    given = []
+    for name in _NAMES:
+        value = options.get(name, ())
+        values = value if isinstance(value, (list, tuple)) else (value,)
+        given += [v.decode(errors="replace") for v in values if isinstance(v, bytes)]
+    return name_as_given(",".join(given))
+
+
+def begin(settings: Settings) -> None:
+    """Before the applications are loaded, which may change the directory."""
+    if settings.warmup_file is not None:
+        from cowpreload.hosts.keeping import Keeping  # it imports what few need
+
+        interval, skip = settings.check_interval, settings.warmup_skip
+        file = settings.warmup_file
+        _keeping.append(Keeping(file, _application(), say, interval, skip))
+
+
+def found(mounts: Sequence[str]) -> Found | None:
+    """The pages of the file; None if there is none. The mounts are known from now."""
+    for keeping in _keeping:
+        keeping.mounts = mounts
+        return keeping.found()
+    return None
+
+
+def serve(board: Board) -> None:
+    """Right before the first fork: write it at the master's turns, and at its end."""
+    for keeping in _keeping:
+        uwsgi_turn.each_turn(partial(keeping.turn, board))
+        uwsgi_turn.at_end(partial(keeping.end, board))
