@@ -83,11 +83,17 @@ class GunicornMaster:
         stop = getattr(arbiter, "_stop_control_server", None)
         start = getattr(arbiter, "_start_control_server", None)
         came: list[int] = []
+        raised: list[BaseException] = []
         before: dict[int, Any] = {}
 
         def note(number: int, frame: FrameType | None) -> None:
             came.append(number)
-            before[number](number, frame)
+            try:
+                before[number](number, frame)
+            except BaseException as error:
+                # gunicorn 23 reaps workers here, and may have to end. What a page
+                # raises is dropped with it: this waits for the end of the pages.
+                raised.append(error)
 
         for number in Arbiter.SIGNALS:
             handler = signal.getsignal(number)
@@ -106,6 +112,8 @@ class GunicornMaster:
             for number, handler in before.items():
                 signal.signal(number, handler)
             signal.raise_signal(signal.SIGCHLD)  # the trial has taken those that came
+            if raised:
+                raise raised[0]
 
     def in_child(self) -> None:
         """Nothing of gunicorn's is in the way."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cowpreload import _core, callbacks, collector, mending, writers
 from cowpreload.audit import Descriptors, audit, descriptors
@@ -31,12 +31,6 @@ from cowpreload.warmings import Measuring
 # and the end of a worker. The trial has as long again.
 PAGE_SECONDS = 1.0
 SECONDS = 5.0
-_HARMLESS = {
-    *("accept", "accept-encoding", "accept-language", "user-agent"),
-    *("x-forwarded-host", "x-forwarded-port", "x-forwarded-proto"),
-}
-
-Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -93,9 +87,7 @@ def _warm(
     pages: Sequence[Shape],
 ) -> set[tuple[str, str]]:
     """The path and host of each page that the master has requested."""
-    # Visitors chose these paths: they are requested with nobody's login.
-    asked = replace(settings, warmup_header=_harmless(settings.warmup_header))
-    parts = master.parts(asked)
+    parts = master.parts(settings)
     warmed = set()
     for part in parts:
         automatic = Automatic(
@@ -113,11 +105,6 @@ def _warm(
         own = [each for each in pages if part.serves(each.path)]
         warmed |= _try_and_warm(automatic, own)
     return warmed
-
-
-def _harmless(headers: Headers) -> Headers:
-    """Those of cow-warmup-header that no login is known by."""
-    return tuple(each for each in headers if each[0].lower() in _HARMLESS)
 
 
 def _try_and_warm(automatic: Automatic, pages: Sequence[Shape]) -> set[tuple[str, str]]:
