@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from cowpreload.audit import descriptors
@@ -22,6 +22,10 @@ from cowpreload.candidates import Found, Tried
 from cowpreload.cli.learned import show_learned
 from cowpreload.errors import NotFoundError, said
 from cowpreload.hosts.auto import Automatic
+from cowpreload.hosts.keeping import Keeping
+from cowpreload.interface import name_as_given
+from cowpreload.kinds import AUTO
+from cowpreload.settings import Settings
 from cowpreload.settings_given import read
 from cowpreload.units import format_size
 from cowpreload.warmup_visits import Manner
@@ -38,6 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="a server's PID (default: the only server); or module, module:name or "
         "module:factory(), as gunicorn takes it",
+    )
+    parser.add_argument(
+        "--file",
+        metavar="FILE",
+        default=None,
+        help="a warm-up file of the application, to try its pages, too",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="every page, for programs")
@@ -130,10 +140,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotFoundError(f"app={arguments.app}: --write needs a server's pid")
     before = descriptors()
     app = load(arguments.app)
-    settings = read({})
+    settings = read({"warmup_file": arguments.file})
+    settings = replace(settings, warmup=(*settings.warmup_listed, AUTO))
     prefix = os.environ.get("SCRIPT_NAME", "").rstrip("/")
     began = time.monotonic()
-    automatic = Automatic(app, settings, Manner.of(app, settings, prefix), before, _say)
+    manner = Manner.of(app, settings, prefix)
+    kept = _kept(arguments.app, settings, prefix)
+    automatic = Automatic(app, settings, manner, before, _say, kept=kept)
     try:
         found = automatic.candidates()
         tried, note = (
@@ -144,6 +157,16 @@ def run(arguments: argparse.Namespace) -> int:
     show = _as_json if arguments.json else _as_text
     print(show(found, tried, note or found.note, time.monotonic() - began))
     return 0 if any(not each.dropped for each in tried) else 1
+
+
+def _kept(app: str, settings: Settings, prefix: str) -> Found | None:
+    """The pages of the application's warm-up file, if there is one."""
+    if settings.warmup_file is None:
+        return None
+    name, interval = name_as_given(app), settings.check_interval
+    skip = settings.warmup_skip
+    keeping = Keeping(settings.warmup_file, name, _say, interval, skip, prefix)
+    return keeping.found()
 
 
 def _say(line: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from conftest import run
 
 from cowpreload import callbacks
+from cowpreload.warmup_lines import compose
 
 BEGIN = """
 import os, signal, sys, threading, time
@@ -265,8 +266,10 @@ def test_the_command_tries_the_routes_of_an_application(tmp_path: Any) -> None:
         {"path": "/logout", "reason": "`logout` ends a session"}
     ]
     assert shown["routes"][0]["private"] > 0
-    done = run(*main, "site_app:factory()", cwd=tmp_path)
-    assert "1 of 2 would be warmed, 1 were left out" in done.stdout
+    (tmp_path / "warm").write_bytes(compose("site_app:factory()", [b"/?x=1"], []))
+    done = run(*main, "site_app:factory()", "--file", "warm", cwd=tmp_path)
+    assert "  /?x=1\n" in done.stdout
+    assert "2 of 3 would be warmed, 1 were left out" in done.stdout
     done = run(*main, "site_app:nothing", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "app=site_app:nothing: names nothing that can be called" in done.stderr
