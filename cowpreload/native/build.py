@@ -21,9 +21,11 @@ HERE = Path(__file__).parent
 CPYTHON = sys.implementation.name == "cpython"
 SOURCES = (
     "prim.c",
+    "prim_memory.c",
     "reading.c",
     "traffic.c",
     "look.c",
+    "pace.c",
     "verdict.c",
     "board.c",
     "served.c",
@@ -34,6 +36,7 @@ SOURCES = (
     "pointers.c",
     "edges.c",
     "loads.c",
+    "fills.c",
     "immortal.c",
     "c_heap.c",
     "hot.c",
@@ -47,6 +50,7 @@ HEADERS = (
     "served.h",
     "prim.h",
     "look.h",
+    "pace.h",
     "still.h",
     "words.h",
     "immortal.h",
@@ -56,6 +60,7 @@ HEADERS = (
     "pointers.h",
     "edges.h",
     "loads.h",
+    "fills.h",
     "compat.h",
     "offsets.h",
 )

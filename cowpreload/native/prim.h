@@ -1,4 +1,5 @@
-/* The layer of system calls. Every function gives 0 or errno. */
+/* The layer of system calls, prim.c and prim_memory.c. Every function gives 0 or errno.
+ */
 #ifndef COW_PRIM_H
 #define COW_PRIM_H
 
@@ -22,9 +23,9 @@ void cow_prim_close(int fd);
 
 /* Shared memory as a sealed file, at a descriptor above 2. */
 int cow_prim_shared(const char *name, size_t size, int *fd, void **address);
-/* Map such a file of another process; EINVAL if its size is not sealed. */
 /* The same without a descriptor: only processes forked later have it. */
 int cow_prim_inherited(size_t size, void **address);
+/* Map such a file of another process; EINVAL if its size is not sealed. */
 int cow_prim_map(int fd, size_t size, int writable, void **address);
 int cow_prim_unmap(void *address, size_t size);
 
@@ -48,6 +49,8 @@ void cow_prim_thread_name(const char *name);
 /* One line to stderr, unless that would wait. */
 void cow_prim_say(const char *line, size_t length);
 
+/* The most that was ever resident of the process, bytes. */
+uint64_t cow_prim_peak(void);
 /* Minor and major faults of the process, all threads. */
 uint64_t cow_prim_faults(void);
 /* CPU time of the calling thread, nanoseconds. */

@@ -11,6 +11,7 @@
 #include "seal.h"
 
 #include "c_heap.h"
+#include "prim.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,9 @@
 
 /* pymalloc of CPython 3.10 to 3.15 on 64 bits. */
 enum { POOL = 16384, HEADER = 48, STEP = 16, LARGEST = 512, PAGE = 4096 };
+
+/* What may have been swapped out when the process was largest: 4 MiB of headers. */
+enum { POOLS_LEAST = 1024 };
 
 static void *held[POOL / STEP]; /* what one pool gave so far */
 
@@ -67,9 +71,16 @@ static uint64_t give_back(size_t size, size_t count) {
     return returned;
 }
 
+/* More pools than this there cannot be: each has a header, on a page of its own that
+ * was written. An allocator that takes us to more is not the one we know. */
+static uint64_t count_pools_at_most(void) {
+    return cow_prim_peak() / PAGE + POOLS_LEAST;
+}
+
 /* Take blocks of one size until one pool gave as many as it has room for: it was a
- * fresh one, so that no other had a block left. */
-static int fill_size(size_t size, struct cow_seal *out) {
+ * fresh one, so that no other had a block left. `pools` is how many may be left behind
+ * before that, of all sizes. */
+static int fill_size(size_t size, uint64_t *pools, struct cow_seal *out) {
     size_t room = (POOL - HEADER) / size, count = 0;
     while (count < room) {
         void *block = PyObject_Malloc(size);
@@ -79,6 +90,10 @@ static int fill_size(size_t size, struct cow_seal *out) {
             out->blocks += count;
             out->block_bytes += count * size;
             count = 0;
+            if (!(*pools)--) {
+                PyObject_Free(block);
+                return COW_UNSEALED_UNKNOWN;
+            }
         }
         held[count++] = block;
     }
@@ -113,9 +128,10 @@ static int seal_python(struct cow_seal *out) {
     (void)PyType_ClearCache();
 #endif
     int why_not = COW_SEALED;
+    uint64_t pools = count_pools_at_most();
     if (is_pymalloc())
         for (size_t size = STEP; !why_not && size <= LARGEST; size += STEP)
-            why_not = fill_size(size, out);
+            why_not = fill_size(size, &pools, out);
     else if (!is_malloc())
         why_not = COW_UNSEALED_UNKNOWN;
     PyGILState_Release(gil);

@@ -15,21 +15,9 @@
 #include <unistd.h>
 
 #include "cow.h"
-#include "look.h"
+#include "pace.h"
 #include "prim.h"
 #include "still.h"
-
-/* A reading that no limit calls for keeps the board fresh. It costs 20 ms a GiB,
- * so it is taken as rarely as keeps one thread below 1/3000 of a core (eight
- * workers below 0.5 %), but never more rarely than this. */
-#define FRESH_SHARE 3000u
-#define FRESH_CAP_MS 30000u
-/* One that a peek calls for is no bound's: such readings take at most 1/50 of a core,
- * of a worker that works just below its hard limit. */
-#define AGAIN_SHARE 50u
-/* One that only huge pages call for, which may all be another process's: on a machine
- * where others get many, every look would be a reading. */
-#define HUGE_SHARE 800u
 
 static struct {
     struct cow_board *board;
@@ -51,12 +39,7 @@ static struct {
 /* What one thread knows between two looks; on its own stack. */
 struct memory {
     struct cow_history history;
-    struct cow_look look;
-    uint64_t fresh_at_ms; /* when a reading is due whatever the limits say */
-    uint64_t guess;       /* at the last peek, and when that was */
-    uint64_t peeked_at_ms;
-    uint64_t again_ms; /* no peek calls for a reading before, */
-    uint64_t huge_ms;  /* and no huge pages */
+    struct cow_pace pace;
 };
 
 static void post_reading(const struct cow_reading *reading) {
@@ -72,57 +55,12 @@ static void post_reading(const struct cow_reading *reading) {
 
 static void become_ready(struct memory *memory) {
     struct cow_slot *slot = watch.slot;
-    cow_look_end(&memory->look);
-    memory->look = watch.ready_look;
+    cow_look_end(&memory->pace.look);
+    memory->pace.look = watch.ready_look;
     memory->history.ready_at_ms = slot->life.ready_at_ms;
-    memory->history.ready_private = memory->look.reading.private_bytes;
+    memory->history.ready_private = memory->pace.look.reading.private_bytes;
     memory->history.jitter_ms = watch.jitter_ms;
     memory->history.early = slot->judged.early;
-}
-
-/* Take a reading if one is due, or `asked` for; 1 if *reading is new. */
-static int look(struct memory *memory, uint64_t now_ms, int asked,
-                struct cow_reading *reading) {
-    uint64_t alone, bound = cow_look_bound(&memory->look, &alone);
-    STORE(watch.slot->memory.rss, memory->look.now.resident);
-    if (cow_still_lives()) {
-        /* The pages shared with the copy would be missing in a reading, and in every
-         * bound after it. The last one and what came since stay a bound; if that
-         * passes the hard limit, the copy ends and the limit has its reading. */
-        if (cow_hard_due(&watch.limits, &memory->history, bound))
-            (void)cow_still_move(&watch.slot->still, COW_STILL_HELD,
-                                 COW_STILL_RELEASED);
-        return 0;
-    }
-    if (now_ms < memory->huge_ms) bound = alone;
-    if (!asked && memory->look.taken && now_ms < memory->fresh_at_ms &&
-        !cow_reading_due(&watch.limits, &memory->history, bound, now_ms))
-        return 0;
-
-    uint64_t cost_ns = cow_prim_thread_cpu_ns();
-    /* Without one no limit acts, which the master has said at the start. One that
-     * fails for want of a descriptor succeeds at a later look. */
-    if (cow_look_read(&memory->look, reading) != COW_OK) return 0;
-    cost_ns = cow_prim_thread_cpu_ns() - cost_ns;
-    uint64_t fresh_ms = cost_ns * FRESH_SHARE / 1000000u;
-    memory->fresh_at_ms = now_ms + (fresh_ms < FRESH_CAP_MS ? fresh_ms : FRESH_CAP_MS);
-    memory->again_ms = now_ms + cost_ns * AGAIN_SHARE / 1000000u;
-    memory->huge_ms = now_ms + cost_ns * HUGE_SHARE / 1000000u;
-    post_reading(reading);
-    return 1;
-}
-
-/* Between two looks: whether memory may be passing the hard limit. *next_ms is when to
- * ask again. */
-static int peek(struct memory *memory, uint64_t now_ms, uint64_t *next_ms) {
-    uint64_t guess = cow_look_guess(&memory->look), speed = 0;
-    if (guess > memory->guess && now_ms > memory->peeked_at_ms)
-        speed = (guess - memory->guess) / (now_ms - memory->peeked_at_ms);
-    memory->guess = guess;
-    memory->peeked_at_ms = now_ms;
-    *next_ms = now_ms + cow_nap_ms(&watch.limits, &memory->history, guess, speed);
-    return now_ms >= memory->again_ms &&
-           cow_hard_due(&watch.limits, &memory->history, guess);
 }
 
 static void ask_to_leave(void) {
@@ -152,7 +90,7 @@ static void renew(struct memory *memory, uint64_t now_ms) {
     const struct cow_verdict verdict = {.action = COW_RECYCLE,
                                         .reason = COW_REASON_RENEWED,
                                         .early = memory->history.early};
-    recycle(memory, &memory->look.reading, &verdict, now_ms);
+    recycle(memory, &memory->pace.look.reading, &verdict, now_ms);
 }
 
 static void act(struct memory *memory, const struct cow_reading *reading,
@@ -184,7 +122,9 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
     struct cow_reading reading;
     struct cow_slot *slot = watch.slot;
     if (watch.host.requests) STORE(slot->life.requests, *watch.host.requests);
-    if (look(memory, now_ms, asked, &reading)) {
+    if (cow_pace_look(&memory->pace, slot, &watch.limits, &memory->history, now_ms,
+                      asked, &reading)) {
+        post_reading(&reading);
         /* The one at "ready" failed: growth counts from the first that did not. From
          * zero, max-growth would be a limit on all that the worker has. */
         if (memory->history.ready_at_ms && !memory->history.ready_private) {
@@ -207,6 +147,11 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
         STORE(slot->judged.early, 0);
     }
     STORE(slot->memory.seen_at_ms, now_ms);
+}
+
+static int peek(struct memory *memory, uint64_t now_ms, uint64_t *next_ms) {
+    return cow_pace_peek(&memory->pace, &watch.limits, &memory->history, now_ms,
+                         next_ms);
 }
 
 static uint64_t sooner(uint64_t one, uint64_t other) {
@@ -240,13 +185,13 @@ static void *run(void *unused) {
         int lived = cow_still_lives();
         uint64_t still_ms = cow_now_ms() + cow_still_attend(watch.slot);
         if (lived && !cow_still_lives()) { /* read anew, and now */
-            memory.look.taken = 0;
+            memory.pace.look.taken = 0;
             turn_ms = cow_now_ms();
         }
         cow_prim_event_wait(&watch.event, event,
                             sooner(turn_ms, sooner(peek_ms, still_ms)));
     }
-    cow_look_end(&memory.look);
+    cow_look_end(&memory.pace.look);
     return NULL;
 }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,28 @@ def test_an_allocator_that_is_not_pymalloc_is_left_alone(malloc: str) -> None:
     (left,) = found["sealed"]["unsealed"]
     assert left.startswith("Python's objects: kept by another allocator")
     assert found["private"] < found["young"] * 4
+
+
+def test_an_allocator_that_never_comes_to_fresh_memory_does_not_fill_for_ever(
+    tmp_path: Path,
+) -> None:
+    """It passes for pymalloc, and gives each block from another pool."""
+    library = tmp_path / "scattering.so"
+    command = ["cc", "-shared", "-fPIC", f"-I{sysconfig.get_paths()['include']}"]
+    command += ["tests/programs/scattering.c", "-o", str(library)]
+    subprocess.run(command, check=True)
+    code = (
+        "import ctypes, sys\n"
+        "from cowpreload import _core\n"
+        "scatter = ctypes.PyDLL(sys.argv[1]).scatter\n"
+        "scatter(1)\n"
+        "report = _core.seal()\n"
+        "print(scatter(0), *report.unsealed)"
+    )
+    count, left = run("-c", code, str(library), check=True).stdout.split(maxsplit=1)
+    assert left.startswith("Python's objects: kept by another allocator")
+    # As many as the process has pages, and some that the interpreter itself takes.
+    assert 1000 < int(count) < 100_000
 
 
 def test_a_second_seal_fills_what_has_come_since() -> None:
