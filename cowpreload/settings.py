@@ -250,6 +250,14 @@ class Settings:
             return "exit=normal: a whole finalization needs objects that can be freed"
         return ""
 
+    def why_unlaid(self) -> str:
+        """Which other setting leaves hot code where it is, and why; "" if none does."""
+        if self.freeze == "off":
+            return "freeze=off: hot code is laid right before it"
+        if self.seal == "off":
+            return "seal=off: hot code is laid behind the holes that it fills"
+        return ""
+
     def line(self, host: str) -> str:
         """The effective settings of `host` as one log line, without a newline."""
         shown = []

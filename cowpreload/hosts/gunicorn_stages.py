@@ -81,10 +81,11 @@ def run_freeze(settings: Settings, laying: Laying, log: Any) -> FreezeReport:
         log.info("cow: immortal=off: %s", why_not)
     if settings.freeze == "off":
         leave_mortal(writers.remember)
-        return FreezeReport(collector.objects(), 0, 0.0)
-    if collector.WHY_NOT:
-        log.info("cow: freeze=off: %s", collector.WHY_NOT)
-    report = freeze(walk, laying.look)
+        report = FreezeReport(collector.objects(), 0, 0.0)
+    else:
+        if collector.WHY_NOT:
+            log.info("cow: freeze=off: %s", collector.WHY_NOT)
+        report = freeze(walk, laying.look)
     for line in report.fault_lines():
         log.error("%s", line)
     for line in laying.report.lines():

@@ -23,9 +23,11 @@ class Laying:
     """
 
     def __init__(self, settings: Settings, look: Callable[[], None]) -> None:
-        self._wanted = settings.seal == "on" and settings.hot_code == "on"
+        wanted = settings.hot_code == "on"
+        why_not = settings.why_unlaid() if wanted else ""
+        self._wanted = wanted and not why_not
         self._look = look
-        self.report = HotReport()
+        self.report = HotReport(why_not=why_not)
         self.filled = SealReport()
 
     def begin(self) -> None:

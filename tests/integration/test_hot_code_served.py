@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from conftest import PYPY, Servers
@@ -15,6 +18,19 @@ pytestmark = [
         PYPY or sys.version_info < (3, 12), reason="its code is not known"
     ),
 ]
+
+
+KINDS = {"cow-warmup": "/"}  # of hot_tools: what it answers is in there
+TOOLS = ["traced", "traced-thread", "profiled", "monitored", "monitored-function"]
+TOOLS += ["pdb", *(["pdb-monitoring"] if sys.version_info >= (3, 14) else [])]
+if find_spec("coverage"):
+    TOOLS += ["coverage-ctrace", "coverage-sysmon"]
+
+
+def asked(server: Server, path: str) -> Any:
+    status, body = server.get(f"/{path}")
+    assert status == 200, server.log
+    return json.loads(body)
 
 
 def laid(server: Server) -> int:
@@ -48,3 +64,35 @@ def test_a_profiler_that_was_started_before_the_fork_is_left_alone(
     ).wait_serving()
     server.wait_log("cow: hot-code=off: the process is being traced or profiled")
     assert laid(server) == 0
+
+
+def test_a_tool_that_starts_in_a_worker_sees_nothing_else_than_without(
+    servers: Servers,
+) -> None:
+    """Tracers, profilers, monitors, coverage.py and pdb, over code that was laid."""
+    options = {**KINDS, "cow-hot-code": "off"}
+    off = servers.on("sync", options, workers=1, app="hot_tools").wait_serving()
+    on = [
+        servers.on(host, KINDS, workers=1, app="hot_tools").wait_serving()
+        for host in ("sync", "uwsgi")
+    ]
+    assert [asked(each, "moved") > 8 for each in (off, *on)] == [False, True, True]
+    for tool in TOOLS:
+        before = asked(off, tool)
+        assert len(before) > 1, tool
+        for server in on:
+            assert asked(server, tool) == before, tool
+    if "coverage-sysmon" in TOOLS:
+        assert asked(on[0], "coverage-ctrace")[0] == "CTracer"
+        assert asked(on[0], "coverage-sysmon")[0] == "SysMonitor"
+        assert len(asked(on[0], "coverage-sysmon")[1]) > 50
+    assert "('a is', 4)" in asked(on[0], "pdb")
+    assert "('b is', 5)" in asked(on[0], "pdb")
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_no_line_tells_which_other_setting_leaves_hot_code_where_it_is(
+    servers: Servers, host: str
+) -> None:
+    server = servers.on(host, {"cow-seal": "off"}, workers=1).wait_serving()
+    server.wait_log("cow: hot-code=off: seal=off: hot code is laid behind the holes")

@@ -111,6 +111,10 @@ def tagged() -> int:
     return 3
 
 
+def counted_by_a_tool() -> int:
+    return 4
+
+
 def stepped(a: int) -> int:
     b = a + 1
     return b
@@ -134,6 +138,7 @@ def runs_everything() -> list[Any]:
         held_by_a_table(),
         weakly_known(),
         tagged(),
+        counted_by_a_tool(),
         stepped(1),
     ]
 

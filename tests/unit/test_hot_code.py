@@ -31,6 +31,12 @@ def test_code_that_was_moved_does_what_it_did(immortal: str) -> None:
     assert done.stdout == "all as before\n", done.stderr
 
 
+def test_c_code_that_watches_code_is_told_of_all_that_is_laid() -> None:
+    """As a JIT does that keeps what it has compiled by the address of the code."""
+    done = run("tests/programs/watched_code.py")
+    assert done.stdout == "all as told\n", done.stderr
+
+
 def test_hot_code_lies_on_few_pages() -> None:
     """400 functions, a page apart, run in a child: its private memory."""
 
@@ -82,6 +88,8 @@ def test_only_what_ran_since_the_loading_is_moved() -> None:
     ("before", "why_not"),
     [
         ("sys.settrace(lambda *_: None)", "the process is being traced or profiled"),
+        ("sys.setprofile(lambda *_: None)", "the process is being traced or profiled"),
+        ("threading.settrace(print)", "the process is being traced or profiled"),
         ("threading.setprofile(print)", "the process is being traced or profiled"),
         ("sys.monitoring.use_tool_id(1, 'it')", "a tool uses sys.monitoring"),
         (
@@ -108,6 +116,31 @@ def test_whoever_follows_code_keeps_it_where_it_is(before: str, why_not: str) ->
     found = printed(code)
     assert found.startswith("0  True ")
     assert found.endswith(why_not)
+
+
+@pytest.mark.parametrize("core", ["ctrace", "sysmon"])
+def test_coverage_of_the_whole_server_leaves_hot_code_where_it_is(core: str) -> None:
+    """Started before the freeze, it goes on counting in the code that it knows."""
+    pytest.importorskip("coverage")
+    found = printed(
+        "import coverage, cowpreload, hot_app\n"
+        "measured = coverage.Coverage(data_file=None, config_file=False)\n"
+        "with measured.collect():\n"
+        "    hot_app.run_hot()\n"
+        "    print(cowpreload.freeze().hot.why_not)",
+        COVERAGE_CORE=core,
+    )
+    traced, monitored = "the process is being traced or profiled", "sys.monitoring"
+    assert (traced if core == "ctrace" else monitored) in found
+
+
+@pytest.mark.skipif(
+    not (hasattr(sys, "_jit") and sys._jit.is_available()), reason="not built in"
+)
+def test_code_stays_where_the_jit_knows_its_address() -> None:
+    found = printed("import cowpreload; print(cowpreload.freeze().hot)", PYTHON_JIT="1")
+    assert found.startswith("HotReport(codes=0, functions=0, ")
+    assert "CPython's JIT is on" in found
 
 
 def test_code_stays_where_holes_cannot_be_filled() -> None:
