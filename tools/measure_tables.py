@@ -63,12 +63,13 @@ def shares(measured: list[dict[str, Any]]) -> str:
 MODES = {
     "preload": "--preload",
     "unsealed": "cow, `cow-seal = off`",
+    "sealed": "cow, `cow-hot-code = off`",
     "cow": "cow",
 }
 
 
 def applications(measured: list[dict[str, Any]]) -> str:
-    """Real applications, three rows each: memory in MB, what a request costs.
+    """Real applications, a row a mode: memory in MB, what a request costs.
 
     Args:
         measured: what `measure/applications.py` gave for each application.
@@ -76,7 +77,7 @@ def applications(measured: list[dict[str, Any]]) -> str:
     lines = [
         f"{measured[0]['workers']} workers; MB after {measured[0]['requests']} "
         "requests: private a worker and total PSS; processor time of a request "
-        "relative to `--preload`, median and quartiles of blocks that all three served "
+        "relative to `--preload`, median and quartiles of blocks that all modes served "
         "in turn:",
         "",
         "| application | | private | total PSS | CPU a request |",
@@ -85,6 +86,8 @@ def applications(measured: list[dict[str, Any]]) -> str:
     for each in measured:
         shown = f"{each['installed'].replace('==', ' ')}, CPython {each['python']}"
         for mode, words in MODES.items():
+            if mode not in each["modes"]:
+                continue
             lines.append(f"| {shown} | {words} | {_application(each['modes'][mode])} |")
             shown = ""
     return "\n".join(lines)

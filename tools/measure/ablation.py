@@ -2,8 +2,8 @@
 
 In `harness`, one fresh process a step: load, do what the step does, fork; the worker
 serves 2,000 requests that read the whole catalogue. Gives its private, shared and
-proportional memory at the end in MB, medians of the runs, and of the immortal steps
-what was filled and the walk's nanoseconds an object (the stage without its collection).
+proportional memory at the end in MB, medians of the runs, the seconds of each stage,
+and what it filled, laid and walked over.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ class Step:
     repeat: int = 2
     fill: int | None = None
     seal: bool = False
+    hot: bool = False
 
 
 STEPS = (
     Step("preload", freeze="off", repeat=0),
     Step("+ collect and freeze", repeat=0),
     Step("+ warm-up"),
+    Step("mortal, sealed", seal=True),
     Step("+ immortal", fill=0),
     Step("+ hashes", fill=_HASHES),
     Step("+ version tags", fill=_HASHES | _VERSIONS),
     Step("+ UTF-8", fill=_HASHES | _VERSIONS | lib.COW_FILL_UTF8),
     Step("immortal without warm-up", repeat=0, fill=_HASHES | _VERSIONS),
-    Step("as servers do: immortal, hashes, sealed", fill=_HASHES, seal=True),
-    Step("mortal, sealed", seal=True),
+    Step("immortal, hashes, sealed", fill=_HASHES, seal=True),
+    Step("as servers do: and hot code laid", fill=_HASHES, seal=True, hot=True),
 )
 
 
@@ -56,6 +58,7 @@ def _run(site: Site, step: Step, requests: int) -> Figures:
         repeat=step.repeat,
         fill=step.fill,
         seal=step.seal,
+        hot=step.hot,
         whole=True,
         first=0,
         requests=requests,
@@ -69,7 +72,7 @@ def _figures(runs: list[Figures]) -> Figures:
     }
     for name in ("load", "freeze", "seal"):
         given[f"{name}_s"] = round(median(run[name] for run in runs), 4)
-    given["sealed"] = runs[0]["sealed"]
+    given |= {name: runs[0][name] for name in ("sealed", "hot")}
     given["master_mb"] = mb(median(run["anonymous"] for run in runs))
     if "walk" in runs[0]:
         given["walk"] = runs[0]["walk"]
@@ -81,9 +84,13 @@ def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--runs", type=int, default=3, help="of each step")
     parser.add_argument("--requests", type=int, default=REQUESTS)
+    parser.add_argument("--only", default="", help="steps with this text in their name")
     arguments = parser.parse_args()
     steps = [
-        each for each in STEPS if each.fill is None or not _core.immortal_why_not()
+        each
+        for each in STEPS
+        if arguments.only in each.name
+        and (each.fill is None or not _core.immortal_why_not())
     ]
     gathered: dict[str, list[Figures]] = {each.name: [] for each in steps}
     with common.example_site(arguments.site) as site:

@@ -1,4 +1,4 @@
-"""What a real application takes: preloaded, with all of ours, and without the sealing.
+"""What a real application takes: preloaded, frozen, sealed, with its hot code laid.
 
     python -m measure.applications wagtail    # or another of measure.recipes
 
@@ -29,7 +29,12 @@ WORKERS = 4
 REQUESTS = 300
 BLOCKS, BLOCK = 5, 40
 PRELOAD = "preload"
-MODES = {PRELOAD: ("--preload",), "unsealed": ("--cow-seal", "off"), "cow": ()}
+MODES = {
+    PRELOAD: ("--preload",),
+    "unsealed": ("--cow-seal", "off"),
+    "sealed": ("--cow-hot-code", "off"),
+    "cow": (),
+}
 
 
 class Measured:

@@ -5,7 +5,8 @@ around them: nothing but the application writes to the shared heap. Started by
 `common.in_harness` in the site's folder, with one JSON object: `task`, `repeat` (of
 each warm-up path), `loading_gc` ("on", "off", or "uncollected": off, and frozen
 without a collection), `freeze` ("on"), `fill` (what the immortal walk fills; null: the
-heap stays mortal), `seal` (true: the holes are filled), and what the task takes. Gives
+heap stays mortal), `seal` (true: the holes are filled), `hot` (true: what the warm-up
+has run is laid side by side, for which they must be), and what the task takes. Gives
 one JSON object on stdout; memory in bytes, times in seconds.
 """
 
@@ -28,6 +29,7 @@ from cowpreload import _core
 from cowpreload.closing import close_all
 from cowpreload.errors import NativeError
 from cowpreload.freezing import freeze
+from cowpreload.hosts.laying import Laying
 from cowpreload.leave import leave
 from cowpreload.records import FreezeReport
 from cowpreload.sealing import seal
@@ -61,16 +63,24 @@ def load(
     frozen: bool = True,
     fill: int | None = None,
     sealed: bool = False,
+    hot: bool = False,
 ) -> tuple[App, Figures]:
     """What a host's master does before the first fork, each stage timed."""
+    settings = Settings(
+        warmup=WARMUP,
+        warmup_repeat=max(repeat, 1),
+        hot_code="on" if hot else "off",
+    )
+    laying = Laying(settings, lambda: None)
     threshold = gc.get_threshold()
     if loading_gc != "on":
         gc.set_threshold(0)
     times = [time.perf_counter()]
     app: App = import_module("shop.wsgi").application
     times.append(time.perf_counter())
+    laying.begin()
     if repeat:
-        warm_up(app, Settings(warmup=WARMUP, warmup_repeat=repeat))
+        warm_up(app, settings)
     close_all()
     times.append(time.perf_counter())
     walk: TimedWalk | None = None
@@ -79,7 +89,7 @@ def load(
         gc.freeze()
     elif frozen:
         walk = None if fill is None else TimedWalk(fill)
-        report = freeze(walk)
+        report = freeze(walk, laying.look)
     times.append(time.perf_counter())
     holes = seal(sealed)
     times.append(time.perf_counter())
@@ -87,7 +97,8 @@ def load(
     names = ("load", "warm", "freeze", "seal")
     spans = (b - a for a, b in pairwise(times))
     figures: Figures = dict(zip(names, spans, strict=True))
-    figures["sealed"] = asdict(holes)
+    figures["sealed"] = asdict(holes.after(laying.filled))
+    figures["hot"] = asdict(laying.report)
     figures["anonymous"] = _anonymous()
     if walk is not None and report is not None:
         figures |= {"walk": asdict(report.immortal), "walk_seconds": walk.seconds}
@@ -226,6 +237,7 @@ def main() -> None:
         frozen,
         spec.get("fill"),
         spec.get("seal", False),
+        spec.get("hot", False),
     )
     if spec["task"] == "serving":
         whole = spec.get("whole", False)
