@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _SHOWN = 5  # paths in one line
 
@@ -46,11 +46,13 @@ class Candidate:
         path: as in a request line, percent-encoded, SCRIPT_NAME included.
         host: of the request; "" is the one of all warm-up requests.
         source: where the path comes from: one of SOURCES.
+        user: whether it is requested as `warmup-user`, and not as anybody.
     """
 
     path: str
     host: str = ""
     source: str = "route"
+    user: bool = False
 
     @property
     def is_visited(self) -> bool:
@@ -59,8 +61,12 @@ class Candidate:
 
     @property
     def shown(self) -> str:
-        """The path for a log; what visitors have requested is nobody's business."""
-        return "a page of warmup-file" if self.source == "file" else self.path
+        """For a log: the path, and whose request it is where that is not anybody's.
+
+        What visitors have requested is nobody's business.
+        """
+        path = "a page of warmup-file" if self.source == "file" else self.path
+        return f"{path} (as warmup-user)" if self.user else path
 
 
 Answered = Callable[[Candidate, int, "BaseException | None"], bool]
@@ -100,12 +106,21 @@ class Tried:
     dropped: str = ""
 
 
+def by_page(tried: Iterable[Tried]) -> list[list[Tried]]:
+    """The same, by page: one that was requested each way has two."""
+    pages: dict[Candidate, list[Tried]] = {}
+    for each in tried:
+        pages.setdefault(replace(each.candidate, user=False), []).append(each)
+    return list(pages.values())
+
+
 @dataclass(frozen=True)
 class AutoReport:
     """What became of the candidates of one application.
 
     Attributes:
-        tried: each with its last word: the master's, where it came so far.
+        tried: each with its last word, the master's where it came so far; pages that
+            were requested as the user, too, twice.
         left_out: how many were not even tried, by source: `route`, `file`.
         requests: in the master.
         seconds: for all of it.
@@ -118,15 +133,29 @@ class AutoReport:
     seconds: float
     note: str = ""
 
+    def warmed(self) -> list[Candidate]:
+        """The pages that were, one candidate each."""
+        ways = (
+            [each for each in page if not each.dropped] for page in by_page(self.tried)
+        )
+        return [each[0].candidate for each in ways if each]
+
     def lines(self) -> list[str]:
-        """Log lines, without newlines: one for each reason, then a sum each source."""
+        """Log lines, without newlines: one for each reason, then a sum each source.
+
+        A page that was warmed one way is none that was dropped; that it redirects a
+        visitor to the login, or the user away from it, is as it should be.
+        """
         reasons: dict[str, list[str]] = {}
         unnamed: dict[str, int] = {}
-        for each in self.tried:
-            if each.dropped and each.candidate.source == "file":
-                unnamed[each.dropped] = unnamed.get(each.dropped, 0) + 1
-            elif each.dropped:
-                reasons.setdefault(each.dropped, []).append(each.candidate.path)
+        for ways in by_page(self.tried):
+            faults = [each for each in ways if each.dropped]
+            said = [each for each in faults if not 300 <= each.status < 500]
+            for each in faults[-1:] if len(faults) == len(ways) else said:
+                if each.candidate.source == "file":
+                    unnamed[each.dropped] = unnamed.get(each.dropped, 0) + 1
+                else:
+                    reasons.setdefault(each.dropped, []).append(each.candidate.shown)
         lines = [
             f"cow: warmup path={_some(paths)} dropped: {reason}"
             for reason, paths in reasons.items()
@@ -144,10 +173,10 @@ class AutoReport:
 
     def _sum(self, source: str) -> str:
         tried = [each for each in self.tried if each.candidate.source == source]
-        left_out = self.left_out[source]
-        dropped = sum(bool(each.dropped) for each in tried)
+        pages, left_out = len(by_page(tried)), self.left_out[source]
+        warmed = sum(each.source == source for each in self.warmed())
         return (
-            f"{len(tried) + left_out} warmed={len(tried) - dropped} dropped={dropped} "
+            f"{pages + left_out} warmed={warmed} dropped={pages - warmed} "
             f"left-out={left_out} seconds={self.seconds:.2f}"
         )
 

@@ -2,8 +2,8 @@
 
 Takes what a host knows of an answered request; gives Served records to whoever has the
 board. Nothing of a request is kept but its path, its host and a count, and only of a
-GET without a query that was answered with 200, and that nobody could log in by: see
-`note`. On uWSGI, the plugin notes.
+GET without a query that was answered with 200. Of one that carries a login, nothing but
+that it was there, unless `warmup-private` says otherwise. On uWSGI, the plugin notes.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ def wanted(settings: Settings) -> bool:
     return settings.learns
 
 
+def choose(board: Board, settings: Settings) -> None:
+    """Which requests are noted from now on, in all workers. Master only."""
+    board.raw.served.private_too = settings.warmup_private == "on"
+
+
 class Noting:
     """Notes the requests of this worker; in any thread."""
 
@@ -39,19 +44,19 @@ class Noting:
         self._served = ffi.addressof(board.raw, "served")
         self._seen = 0
 
-    def note(self, path: bytes, host: bytes, cookie: bytes = b"") -> bool:
-        """Note a GET without a query and without Authorization, answered with 200.
+    def note(
+        self, path: bytes, host: bytes, cookie: bytes = b"", authorized: bool = False
+    ) -> bool:
+        """Note a GET without a query, answered with 200; whether it was noted.
 
         Args:
             path: as requested, with its percent signs.
             host: the Host header.
-            cookie: the Cookie header; if a login may be known by it, nothing is noted.
+            cookie: the Cookie header; a login may be known by it.
+            authorized: whether there is an Authorization header.
         """
-        note = lib.cow_served_note
-        noted = note(
-            self._served, path, len(path), host, len(host), cookie, len(cookie)
-        )
-        return bool(noted)
+        texts = path, len(path), host, len(host), cookie, len(cookie)
+        return bool(lib.cow_served_note(self._served, *texts, authorized))
 
     def _skip(self) -> bool:
         self._seen = seen = self._seen + 1  # two threads may lose a count
@@ -64,12 +69,7 @@ class Noting:
         if self._skip():
             return
         try:
-            if (
-                request.method != "GET"
-                or request.query
-                or response.status_code != 200
-                or "HTTP_AUTHORIZATION" in environ
-            ):
+            if request.method != "GET" or request.query or response.status_code != 200:
                 return
             path = request.path
             prefix = environ["SCRIPT_NAME"]
@@ -79,6 +79,7 @@ class Noting:
                 path.encode("latin-1"),
                 environ.get("HTTP_HOST", "").encode("latin-1"),
                 environ.get("HTTP_COOKIE", "").encode("latin-1"),
+                "HTTP_AUTHORIZATION" in environ,
             )
         except Exception:  # noqa: BLE001 - a worker class has something else there
             return
@@ -111,21 +112,29 @@ class Noting:
 
     def _note_headers(self, scope: Any) -> None:
         host = cookie = b""
+        authorized = False
         for name, value in scope["headers"]:
-            if name == b"authorization":
-                return
             if name == b"host":
                 host = value
             elif name == b"cookie":
                 cookie += value + b";"  # HTTP/2 may send several
+            elif name == b"authorization":
+                authorized = True
         path = scope.get("raw_path") or quote(scope["path"]).encode()
         prefix = scope.get("root_path")
-        self.note(path.removeprefix(prefix.encode()) if prefix else path, host, cookie)
+        if prefix:
+            path = path.removeprefix(prefix.encode())
+        self.note(path, host, cookie, authorized)
 
 
 def noted(board: Board) -> int:
     """How many requests were noted since the server started."""
     return int(board.raw.served.noted)
+
+
+def withheld(board: Board) -> int:
+    """How many would have been, but for the login that they carried."""
+    return int(board.raw.served.withheld)
 
 
 def read(board: Board) -> list[Served]:

@@ -127,6 +127,19 @@ class Settings:
         "header of warm-up requests, `Name: value`, a Cookie too; repeatable",
         why="pages behind a login need one; only names are logged",
     )
+    warmup_user: str | None = _setting(
+        TEXT,
+        None,
+        "Django: request each warm-up page as this user, too; logged in for that alone",
+        why="only the operator knows a user who may look and change nothing",
+    )
+    warmup_private: str = _setting(
+        CHOICE,
+        "off",
+        "warmup=auto learns from requests with a login, too: path, host and count",
+        why="a path may tell of a person",
+        choices=("on", "off"),
+    )
     warmup_timeout: float = _setting(
         SECONDS,
         30.0,

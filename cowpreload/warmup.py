@@ -42,7 +42,8 @@ def warm_up(
     paths = settings.warmup_listed if paths is None else paths
     if not paths:
         return WarmupReport(0, ())
-    statuses: list[tuple[str, int]] = []
+    manner = manner or Manner.of(app, settings)
+    statuses: list[tuple[Candidate, int]] = []
 
     def answered(
         candidate: Candidate, status: int, error: BaseException | None
@@ -50,26 +51,24 @@ def warm_up(
         if isinstance(error, WarmupError):
             raise error
         if error is not None:
-            raise WarmupError.raised(candidate.path, error) from error
-        statuses.append((candidate.path, status))
+            raise WarmupError.raised(candidate.shown, error) from error
+        statuses.append((candidate, status))
         return True
 
+    listed = manner.each_way(Candidate(each) for each in paths)
     visit(
         app,
-        [Candidate(each) for each in paths for _ in range(settings.warmup_repeat)],
-        manner or Manner.of(app, settings),
+        [each for each in listed for _ in range(settings.warmup_repeat)],
+        manner,
         Bounds(settings.warmup_timeout, say),
         answered,
     )
+    best: dict[str, int] = {}
+    for each in dict.fromkeys(listed):
+        status = _worst([status for asked, status in statuses if asked == each], each)
+        best[each.path] = min(best.get(each.path, status), status)
     warnings = []
-    for path in dict.fromkeys(paths):
-        answers = [status for each, status in statuses if each == path]
-        status = max(answers)
-        if status >= 500 or not min(answers):
-            answer = status if min(answers) else "nothing"
-            raise WarmupError(
-                f"warmup={path}: answered {answer}; mend the page or leave the path out"
-            )
+    for path, status in best.items():
         if status >= 300:
             page = "an error page" if status >= 400 else "a redirect"
             warnings.append(
@@ -77,6 +76,22 @@ def warm_up(
                 "give a path that answers 200, or set warmup-host"
             )
     return WarmupReport(len(statuses), tuple(warnings))
+
+
+def _worst(answers: Sequence[int], asked: Candidate) -> int:
+    """The status that says most of a page that was requested more than once.
+
+    Raises:
+        WarmupError: it failed.
+    """
+    status = max(answers)
+    if status >= 500 or not min(answers):
+        answer = status if min(answers) else "nothing"
+        raise WarmupError(
+            f"warmup={asked.shown}: answered {answer}; "
+            "mend the page or leave the path out"
+        )
+    return status
 
 
 def why_dropped(status: int, error: BaseException | None) -> str:

@@ -8,7 +8,7 @@ Must leave no event loop and no thread behind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cowpreload.candidates import Answered, Candidate
@@ -45,6 +45,7 @@ class Manner:
         host: of all requests that name none.
         headers: name and value of each.
         lifespan: whether the server runs that of an ASGI application.
+        cookie: of `warmup-user`, for what is requested as that user; "" without one.
     """
 
     interface: Interface
@@ -52,6 +53,7 @@ class Manner:
     host: str
     headers: Headers
     lifespan: bool
+    cookie: str = ""
 
     @classmethod
     def of(
@@ -71,11 +73,22 @@ class Manner:
             lifespan,
         )
 
+    def each_way(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Each as anybody requests it, then, where there is one, as the user does.
+
+        What redirects the one may answer the other: a page behind a login, and the
+        page of the login itself.
+        """
+        ways = (False, True) if self.cookie else (False,)
+        return [replace(each, user=user) for each in candidates for user in ways]
+
     def headers_of(self, candidate: Candidate) -> Headers:
-        """Those of its request: of a path that visitors chose, with nobody's login."""
-        if not candidate.is_visited:
-            return self.headers
-        return tuple(each for each in self.headers if each[0].lower() in _HARMLESS)
+        """Those of its request; where visitors chose the path, with no login but that
+        of the user who is meant for them."""
+        headers = self.headers
+        if candidate.is_visited:
+            headers = tuple(each for each in headers if each[0].lower() in _HARMLESS)
+        return (*headers, ("Cookie", self.cookie)) if candidate.user else headers
 
 
 def visit(

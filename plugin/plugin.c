@@ -38,12 +38,11 @@ static void postinit_apps(void) {
 /* After a request, its answer and its connection: note what a warm up could request. */
 static void note(struct wsgi_request *request) {
     if (request->status != 200 || request->method_len != 3 ||
-        memcmp(request->method, "GET", 3) || request->query_string_len ||
-        request->authorization_len)
+        memcmp(request->method, "GET", 3) || request->query_string_len)
         return;
     (void)cow_api->served_note(&cow_api->board->served, request->uri, request->uri_len,
                                request->host, request->host_len, request->cookie,
-                               request->cookie_len);
+                               request->cookie_len, request->authorization_len > 0);
 }
 
 static void post_fork(void) {

@@ -28,7 +28,8 @@ def show_learned(who: str, *, as_json: bool = False, file: str = "") -> int:
     if file:
         _write(Path(file), learned_list(found, ini=file.endswith(".ini")))
     else:
-        print((learned_json if as_json else learned_table)(noted, found, left_out))
+        show = learned_json if as_json else learned_table
+        print(show(noted, found, left_out, served.withheld(board)))
     return 0
 
 

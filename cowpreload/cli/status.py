@@ -35,7 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     warmed = warmed_lines(warmings.read(board), _total_pss(master, workers))
     if warmed:
         print(warmed)
-    learned = learned_line(served.noted(board), shapes(served.read(board)))
+    pages = shapes(served.read(board))
+    learned = learned_line(served.noted(board), pages, served.withheld(board))
     if learned:
         print(learned)
     note = who.in_our_pids(board)

@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from cowpreload.audit import descriptors
-from cowpreload.candidates import Found, Tried
+from cowpreload.candidates import Found, Tried, by_page
 from cowpreload.cli.learned import show_learned
 from cowpreload.errors import NotFoundError, said
 from cowpreload.hosts.auto import Automatic
@@ -28,6 +28,7 @@ from cowpreload.kinds import AUTO
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read
 from cowpreload.units import format_size
+from cowpreload.warmup_user import signed_in
 from cowpreload.warmup_visits import Manner
 
 HELP = "list the pages that cow-warmup=auto knows of a server or an application"
@@ -116,7 +117,7 @@ def _as_text(found: Found, tried: list[Tried], note: str, seconds: float) -> str
     for each in tried:
         lines.append(
             f"{each.status or '-':>6}{each.seconds * 1000:8.0f} ms"
-            f"{format_size(each.private // 1024 * 1024):>10}  {each.candidate.path}"
+            f"{format_size(each.private // 1024 * 1024):>10}  {each.candidate.shown}"
             f"{f'  dropped: {each.dropped}' if each.dropped else ''}"
         )
     if lines:
@@ -124,9 +125,10 @@ def _as_text(found: Found, tried: list[Tried], note: str, seconds: float) -> str
     lines += [f"left out: {path}: {reason}" for path, reason in found.left_out]
     if note:
         lines.append(note)
-    dropped = sum(bool(each.dropped) for each in tried)
+    pages = by_page(tried)
+    warmed = sum(any(not each.dropped for each in ways) for ways in pages)
     lines.append(
-        f"{len(tried) - dropped} of {len(tried)} would be warmed, "
+        f"{warmed} of {len(pages)} would be warmed, "
         f"{len(found.left_out)} were left out; {seconds:.1f} s"
     )
     return "\n".join(lines)
@@ -146,12 +148,14 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     manner = Manner.of(app, settings, prefix)
     kept = _kept(arguments.app, settings, prefix)
-    automatic = Automatic(app, settings, manner, before, _say, kept=kept)
     try:
-        found = automatic.candidates()
-        tried, note = (
-            automatic.trial(found.candidates) if found.candidates else ([], "")
-        )
+        with signed_in(settings.warmup_user, _say, settings.warmup_timeout) as cookie:
+            manner = replace(manner, cookie=cookie)
+            automatic = Automatic(app, settings, manner, before, _say, kept=kept)
+            found = automatic.candidates()
+            tried, note = (
+                automatic.trial(found.candidates) if found.candidates else ([], "")
+            )
     except Exception as error:
         raise NotFoundError(f"app={arguments.app}: {said(error)}") from error
     show = _as_json if arguments.json else _as_text

@@ -108,7 +108,7 @@ class Automatic:
         )
 
     def trial(self, candidates: Iterable[Candidate]) -> tuple[list[Tried], str]:
-        """What each did in a child, and why not all were tried, or "".
+        """What each did in a child, each way, and why not all were tried, or "".
 
         The child is a worker in all that it may rely on: what is not to be shared is
         closed before the fork, and `after_fork` callbacks run in it.
@@ -119,7 +119,7 @@ class Automatic:
         limits = Limits(self.settings.warmup_timeout, self.seconds)
         trial = Trial(self._work(), limits, self.stopped, self.after_child)
         try:
-            trial.over(list(candidates))
+            trial.over(self.manner.each_way(candidates))
         finally:
             mending.disarm()
         return trial.tried, trial.note

@@ -26,6 +26,7 @@ from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
 from cowpreload.warmings import Measuring
 from cowpreload.warmup import warm_up
+from cowpreload.warmup_user import signed_in
 from cowpreload.warmup_visits import Manner
 
 if TYPE_CHECKING:
@@ -82,23 +83,26 @@ def _request(
     )
     loaded = set(threading.enumerate())
     measuring = Measuring()
-    report = warm_up(called, settings, manner, say=log.warning)
     sources = ["list" for _ in set(settings.warmup_listed)]
-    if settings.learns:
-        from cowpreload.hosts.auto import Automatic  # it imports what few need
+    user = signed_in(settings.warmup_user, log.warning, settings.warmup_timeout)
+    with user as cookie:
+        manner = replace(manner, cookie=cookie)
+        report = warm_up(called, settings, manner, say=log.warning)
+        if settings.learns:
+            from cowpreload.hosts.auto import Automatic  # it imports what few need
 
-        kept = keeping.found() if keeping is not None else None
-        stopped = waiting.waits
-        warmed = Automatic(
-            called, settings, manner, before, log.info, stopped, kept=kept
-        ).warm()
-        done = [each.candidate for each in warmed.tried if not each.dropped]
-        sources += [each.source for each in done]
-        report = replace(
-            report,
-            requests=report.requests + warmed.requests,
-            paths=(*settings.warmup_listed, *(each.path for each in done)),
-        )
+            kept = keeping.found() if keeping is not None else None
+            stopped = waiting.waits
+            found = Automatic(
+                called, settings, manner, before, log.info, stopped, kept=kept
+            ).warm()
+            done = found.warmed()
+            sources += [each.source for each in done]
+            report = replace(
+                report,
+                requests=report.requests + found.requests,
+                paths=(*settings.warmup_listed, *(each.path for each in done)),
+            )
     started_since(loaded)
     return replace(report, warming=measuring.of(sources, report.requests))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cowpreload import _core, callbacks, collector, mending, writers
 from cowpreload.audit import Descriptors, audit, descriptors
@@ -26,6 +26,7 @@ from cowpreload.sealing import seal
 from cowpreload.settings import Settings
 from cowpreload.units import MIB
 from cowpreload.warmings import Measuring
+from cowpreload.warmup_user import signed_in
 
 # A page of the master's, and all of them, in seconds: what a signal may have to wait,
 # and the end of a worker. The trial has as long again.
@@ -59,7 +60,10 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
         before = descriptors()
         known = {each.line() for each in audit(before, at_fork=master.at_fork)}
         try:
-            warmed = _warm(master, settings, before, told, pages)
+            # The operator's decision, whatever paths visitors choose.
+            user = signed_in(settings.warmup_user, master.warn, PAGE_SECONDS)
+            with user as cookie:
+                warmed = _warm(master, settings, before, told, pages, cookie)
         finally:
             for line in _settle(master, before, known, settings.freeze == "on"):
                 master.warn(line)
@@ -85,6 +89,7 @@ def _warm(
     before: Descriptors,
     told: Callable[[], bool],
     pages: Sequence[Shape],
+    cookie: str,
 ) -> set[tuple[str, str]]:
     """The path and host of each page that the master has requested."""
     parts = master.parts(settings)
@@ -93,7 +98,7 @@ def _warm(
         automatic = Automatic(
             part.app,
             settings,
-            part.manner,
+            replace(part.manner, cookie=cookie),
             before,
             master.say_of_page,
             told,
@@ -115,7 +120,7 @@ def _try_and_warm(automatic: Automatic, pages: Sequence[Shape]) -> set[tuple[str
     tried, note = automatic.trial(candidates)
     for each in tried:
         if each.dropped:
-            automatic.say(f"cow: warmup path={each.candidate.path}: {each.dropped}")
+            automatic.say(f"cow: warmup path={each.candidate.shown}: {each.dropped}")
     if note:
         automatic.say(f"cow: warmup: {note}")
     survivors = [

@@ -1,4 +1,4 @@
-"""What the master does at its turns, on either host: learn from traffic, or hint at it.
+"""What the master does at its turns, on either host: learn from traffic, hint at more.
 
 Takes what is known right before the first fork; gives what each turn is to call.
 """
@@ -11,14 +11,26 @@ from typing import Protocol
 from cowpreload.board import Board
 from cowpreload.hosts.hint import Hint
 from cowpreload.hosts.serving import Serving
+from cowpreload.served import choose
 from cowpreload.settings import Settings
 
 
 class Turns(Protocol):
-    """Learning or Hint."""
+    """Learning, Hint, or both."""
 
     def turn(self, master: Serving) -> None:
         """Called about once a second; must not raise, and end no server."""
+
+
+class _Each:
+    """Several of them, one after the other."""
+
+    def __init__(self, turns: Sequence[Turns]) -> None:
+        self._turns = turns
+
+    def turn(self, master: Serving) -> None:
+        for each in self._turns:
+            each.turn(master)
 
 
 def begin(
@@ -41,17 +53,24 @@ def begin(
         uid: of the workers.
         say: logs a line.
     """
-    if settings.warmup_auto:
-        # It imports what few need.
-        from cowpreload.hosts.learning import Learning, why_nothing
-
-        why = why_nothing(immortal, uid)
-        if not why:
-            return Learning(board, settings, warm, prefix)
-        say_nothing(say, why)
-    elif not settings.warmup:
+    choose(board, settings)
+    if not settings.warmup:
         return Hint(board, settings)
-    return None
+    if not settings.warmup_auto:
+        return None
+    # It imports what few need.
+    from cowpreload.hosts.learning import Learning, why_nothing
+
+    why = why_nothing(immortal, uid)
+    if why:
+        say_nothing(say, why)
+        return None
+    if settings.warmup_private == "on" and not settings.warmup_user:
+        say(
+            "cow: warmup-private=on: pages behind a login stay cold; set "
+            "cow-warmup-user (Django), or list them, with cow-warmup-header"
+        )
+    return _Each([Learning(board, settings, warm, prefix), Hint(board, settings)])
 
 
 def say_nothing(say: Callable[[str], object], why: str) -> None:

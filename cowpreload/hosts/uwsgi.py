@@ -24,7 +24,7 @@ from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.kinds import UWSGI
 from cowpreload.records import PreloadReport, SealReport
 from cowpreload.sealing import seal
-from cowpreload.served import wanted
+from cowpreload.served import choose, wanted
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
 from cowpreload.warmings import Measuring
@@ -103,6 +103,7 @@ def configure(
         return None
     if _state.board.hidden:
         say(_state.board.hidden)
+    choose(_state.board, _state.settings)
     try:
         _core.take_reading()
     except NativeError as error:

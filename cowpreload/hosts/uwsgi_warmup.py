@@ -6,8 +6,10 @@ Called by plugin/bridge.c; like uwsgi_apps.py it must not import the native core
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cowpreload.candidates import AutoReport
@@ -27,6 +29,7 @@ from cowpreload.hosts.uwsgi_signals import WAITING
 from cowpreload.interface import Interface, is_asgi, name_of
 from cowpreload.settings import Settings
 from cowpreload.warmup import warm_up
+from cowpreload.warmup_user import signed_in
 from cowpreload.warmup_visits import Manner
 
 
@@ -81,31 +84,44 @@ def warm(
     prefixes: dict[str | None, str] = {mount: mount if manage_script_name else ""}
     if index == default_app:
         prefixes[None] = ""
-    requests = 0
-    sources: list[str] = []  # of what was found; what is listed, all know
-    measured = measure()
-    for owner, prefix in prefixes.items():
-        paths = [path for path in settings.warmup_listed if owners[path] == owner]
-        automatic = settings.learns and _is_asked(owner, mounts)
-        if not paths and not automatic:
-            continue
-        manner = Manner.of(app, settings, prefix.rstrip("/"), Interface.WSGI)
-        try:
-            report = warm_up(app, settings, manner, paths, say)
-        except CowError as error:
-            say_traceback(error.__cause__ or error)
-            say(f"cow: {error}")
-            return None
-        for warning in report.warnings:
-            say(warning)
-        requests += report.requests
-        if automatic:
-            found = _warm_found(app, settings, manner, owner, mounts)
-            requests += found.requests
-            tried = (each for each in found.tried if not each.dropped)
-            sources += [each.candidate.source for each in tried]
-    measured(sources)
-    return requests
+    with signed_in(_user(settings), _say_once, settings.warmup_timeout) as cookie:
+        requests = 0
+        sources: list[str] = []  # of what was found; what is listed, all know
+        measured = measure()
+        for owner, prefix in prefixes.items():
+            paths = [path for path in settings.warmup_listed if owners[path] == owner]
+            automatic = settings.learns and _is_asked(owner, mounts)
+            if not paths and not automatic:
+                continue
+            manner = Manner.of(app, settings, prefix.rstrip("/"), Interface.WSGI)
+            manner = replace(manner, cookie=cookie)
+            try:
+                report = warm_up(app, settings, manner, paths, say)
+            except CowError as error:
+                say_traceback(error.__cause__ or error)
+                say(f"cow: {error}")
+                return None
+            for warning in report.warnings:
+                say(warning)
+            requests += report.requests
+            if automatic:
+                found = _warm_found(app, settings, manner, owner, mounts)
+                requests += found.requests
+                sources += [each.source for each in found.warmed()]
+        measured(sources)
+        return requests
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    """Of a user that several applications of one site have."""
+    say(line)
+
+
+def _user(settings: Settings) -> str | None:
+    """Whose session is made, if anything is to be requested."""
+    asked = settings.warmup or settings.learns
+    return settings.warmup_user if asked else None
 
 
 def _warm_found(

@@ -102,7 +102,7 @@ struct cow_api {
     void (*deadline_end)(void);
     void (*flush_stdio)(void);
     int (*served_note)(struct cow_served *, const char *, size_t, const char *, size_t,
-                       const char *, size_t);
+                       const char *, size_t, int);
 };
 
 void cow_api_fill(struct cow_board *board, struct cow_api *api);

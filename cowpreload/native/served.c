@@ -158,10 +158,14 @@ static void bump(uint32_t *counter) {
 
 int cow_served_note(struct cow_served *served, const char *path, size_t path_length,
                     const char *host, size_t host_length, const char *cookie,
-                    size_t cookie_length) {
+                    size_t cookie_length, int authorized) {
     if (!path_length || *path != '/' || path_length + host_length > COW_SERVED_TEXT)
         return 0;
-    if (!cow_served_public(cookie, cookie_length)) return 0;
+    if (!LOAD(served->private_too) &&
+        (authorized || !cow_served_public(cookie, cookie_length))) {
+        (void)__atomic_add_fetch(&served->withheld, 1, __ATOMIC_RELAXED);
+        return 0;
+    }
     uint64_t key = cow_served_key(path, path_length, host, host_length), was;
     struct cow_served_set *set = set_of(served, key);
     (void)__atomic_add_fetch(&served->noted, 1, __ATOMIC_RELAXED);

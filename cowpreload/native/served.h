@@ -33,7 +33,9 @@ struct cow_served_set {
 };
 
 struct cow_served {
-    uint64_t noted; /* requests, all in all */
+    uint64_t noted;       /* requests, all in all */
+    uint64_t withheld;    /* requests that were not, because they carried a login */
+    uint32_t private_too; /* the operator's wish, set by the master: these too */
     struct cow_served_set set[COW_SERVED_SETS] __attribute__((aligned(128)));
 };
 
@@ -46,11 +48,12 @@ int cow_served_public(const char *cookie, size_t length);
 uint64_t cow_served_key(const char *path, size_t path_length, const char *host,
                         size_t host_length);
 
-/* Note a GET without a query that was answered with 200; 1 if it was noted. Not if
- * its cookies may be a session's, nor if it is no path, or too long. */
+/* Note a GET without a query that was answered with 200; 1 if it was noted. Not if it
+ * is no path, or too long; nor, but counted, if it carries a login: `authorized` says
+ * that it has an Authorization header, and its cookies may be a session's. */
 int cow_served_note(struct cow_served *served, const char *path, size_t path_length,
                     const char *host, size_t host_length, const char *cookie,
-                    size_t cookie_length);
+                    size_t cookie_length, int authorized);
 
 /* Copy the first page from *place on (0 at first), and set *place behind it; 0 if there
  * is none. One that is just being replaced is left out. */

@@ -16,24 +16,31 @@ from cowpreload.candidates import Shape
 _PLAIN = "/%:!&'*+;="
 
 
-def learned_line(noted: int, shapes: Sequence[Shape]) -> str:
-    """One line; empty where nothing is noted."""
-    if not noted:
+def learned_line(noted: int, shapes: Sequence[Shape], withheld: int = 0) -> str:
+    """One line; empty where nothing is known. `withheld` carried a login."""
+    if not noted and not withheld:
         return ""
-    return f"traffic: {len(shapes)} kinds of pages in {noted} noted requests"
+    line = f"traffic: {len(shapes)} kinds of pages in {noted} noted requests"
+    if withheld:
+        line += f"; {withheld} more carried a login (cow-warmup-private)"
+    return line
 
 
 def learned_table(
-    noted: int, shapes: Sequence[Shape], left_out: Mapping[str, str]
+    noted: int,
+    shapes: Sequence[Shape],
+    left_out: Mapping[str, str],
+    withheld: int = 0,
 ) -> str:
     """One line a kind of page, the most requested first; `left_out`: path and why."""
-    if not shapes and not left_out:
+    if not shapes and not left_out and not withheld:
         return (
             "no request was noted; noted are GETs without a query and without a login, "
             "answered with 200, of a server with cow-warmup = auto"
         )
     hosts = {each.host for each in shapes}
-    lines = [learned_line(noted, shapes), f"{'requests':>8}  path"]
+    lines = [learned_line(noted, shapes, withheld)]
+    lines += [f"{'requests':>8}  path"] if shapes else []
     for each in shapes:
         host = f"  {each.host}" if len(hosts) > 1 else ""
         kind = f"  ({each.shape})" if each.shape != each.path else ""
@@ -43,12 +50,16 @@ def learned_table(
 
 
 def learned_json(
-    noted: int, shapes: Sequence[Shape], left_out: Mapping[str, str]
+    noted: int,
+    shapes: Sequence[Shape],
+    left_out: Mapping[str, str],
+    withheld: int = 0,
 ) -> str:
     """The same for a program."""
     pages = [asdict(each) for each in shapes]
     left = [{"path": path, "reason": reason} for path, reason in left_out.items()]
-    made = {"version": 1, "noted": noted, "shapes": pages, "left_out": left}
+    counts = {"noted": noted, "withheld": withheld}
+    made = {"version": 1, **counts, "shapes": pages, "left_out": left}
     return json.dumps(made, indent=2)
 
 

@@ -9,7 +9,7 @@ import http.client
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 # (path, status, body): is it the right answer?
@@ -46,6 +46,7 @@ class Load:
         requests: no more than these in all.
         seconds: no longer than this.
         keepalive: a client keeps its connection until the server ends it.
+        headers: of every request.
     """
 
     def __init__(
@@ -58,7 +59,9 @@ class Load:
         concurrency: int = 4,
         keepalive: bool = False,
         check: Check = is_200,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
+        self._headers = dict(headers or {})
         self._port, self._keepalive, self._check = port, keepalive, check
         self._todo = itertools.islice(itertools.cycle(paths), requests)
         self._end = time.monotonic() + seconds
@@ -97,7 +100,9 @@ class Load:
 
     def _client(self) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
-        headers = {} if self._keepalive else {"Connection": "close"}
+        headers = self._headers
+        if not self._keepalive:
+            headers = {**headers, "Connection": "close"}
         while (path := self._next()) is not None:
             try:
                 connection.request("GET", path, headers=headers)

@@ -65,11 +65,24 @@ def test_pages_that_were_served_are_learned_and_nothing_else(
     )  # fmt: skip
     assert "traffic: 4 kinds of pages in " in status.stdout
     assert "warmed at the start: no page" in status.stdout  # of no framework
+    assert "requests; 2 more carried a login (cow-warmup-private)" in status.stdout
     assert "left out: /logout: `logout` ends a session\n" in shown(server)
     if host == "sync":
         file = tmp_path / "learned.ini"
         assert shown(server, "--write", str(file)) == ""
         assert "cow-warmup = /a%%20b/%%D0%%BF\n" in file.read_text()
+
+
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_pages_behind_a_login_are_learned_where_the_operator_wants_it(
+    servers: Servers, host: str
+) -> None:
+    options = {**AUTO, "cow-warmup-private": "on"}
+    server = servers.on(host, options).wait_serving()
+    visit(server)
+    wait_until(lambda: "/private" in learned(server), 20, "the page")
+    assert served.withheld(open_board(server.pid)) == 0
+    assert "secret" not in server.log
 
 
 @pytest.mark.parametrize("host", ["sync", "uwsgi"])

@@ -36,13 +36,16 @@ def test_the_table_of_what_was_learned() -> None:
         "left out: /logout/: `logout` ends a session",
     ]
     assert learned_line(0, []) == ""
+    carried = "; 7 more carried a login (cow-warmup-private)"
+    assert learned_line(900, PAGES, 7).endswith(f"900 noted requests{carried}")
+    assert learned_table(0, [], {}, 7).endswith(f"in 0 noted requests{carried}")
     assert "no request was noted" in learned_table(0, [], {})
     assert "  other" in learned_table(900, [*PAGES, Shape("/", "/", "other", 1)], {})
 
 
 def test_json_has_all_of_it() -> None:
-    made = json.loads(learned_json(900, PAGES, LEFT))
-    assert made["noted"] == 900
+    made = json.loads(learned_json(900, PAGES, LEFT, 7))
+    assert (made["noted"], made["withheld"]) == (900, 7)
     assert [each["path"] for each in made["left_out"]] == ["/logout/"]
     assert made["shapes"][1] == {
         "shape": "/product/#/",

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from cowpreload._core import ffi, lib
 from cowpreload.board import Board
-from cowpreload.served import Noting, noted, read
+from cowpreload.served import Noting, choose, noted, read, withheld
+from cowpreload.settings import Settings
 from cowpreload.shapes import plain_shape, shapes
 
 PLACES = lib.COW_SERVED_SETS * lib.COW_SERVED_WAYS
@@ -85,9 +86,10 @@ def test_ten_thousand_paths_do_not_crowd_out_the_pages_that_come_again() -> None
 def test_only_cookies_that_no_login_is_known_by_are_public(
     cookie: str, public: bool
 ) -> None:
-    raw = cookie.encode()
+    raw, board = cookie.encode(), Board.create()
     assert bool(lib.cow_served_public(raw, len(raw))) is public
-    assert Noting(Board.create()).note(b"/", HOST, raw) is public
+    assert Noting(board).note(b"/", HOST, raw) is public
+    assert (noted(board), withheld(board)) == (int(public), int(not public))
 
 
 @pytest.mark.parametrize("path", ["", "x", "*", "http://h/", "/" + "a" * 8192])
@@ -156,9 +158,15 @@ def test_processes_and_threads_note_side_by_side() -> None:
     }
 
 
-def after_wsgi(environ: dict[str, str], **changed: Any) -> list[str]:
+PRIVATE = Settings(warmup_private="on")
+
+
+def after_wsgi(
+    environ: dict[str, str], settings: Settings, **changed: Any
+) -> list[str]:
     """The paths that are noted after such a request to gunicorn."""
     board = Board.create()
+    choose(board, settings)
     request = {"method": "GET", "query": "", "path": "/page", **changed}
     status = request.pop("status_code", 200)
     response = SimpleNamespace(status_code=status) if status else None
@@ -186,12 +194,26 @@ def after_wsgi(environ: dict[str, str], **changed: Any) -> list[str]:
 def test_what_is_noted_of_a_request_to_gunicorn(
     environ: dict[str, str], changed: dict[str, Any], paths: list[str]
 ) -> None:
-    assert after_wsgi(environ, **changed) == paths
+    assert after_wsgi(environ, Settings(), **changed) == paths
 
 
-def around_asgi(headers: list[tuple[bytes, bytes]], **changed: Any) -> list[str]:
+@pytest.mark.parametrize("header", ["HTTP_AUTHORIZATION", "HTTP_COOKIE"])
+def test_a_request_with_a_login_is_noted_where_the_operator_wants_it(
+    header: str,
+) -> None:
+    assert after_wsgi({header: "secret"}, PRIVATE) == ["/page"]
+    headers = [(header.removeprefix("HTTP_").lower().encode(), b"secret")]
+    assert around_asgi(headers, PRIVATE) == ["/a%20page"]
+
+
+def around_asgi(
+    headers: list[tuple[bytes, bytes]],
+    settings: Settings,
+    **changed: Any,
+) -> list[str]:
     """The paths that are noted around such a call of an ASGI application."""
     board = Board.create()
+    choose(board, settings)
     status = changed.pop("status", 200)
     scope = {
         "type": "http",
@@ -238,7 +260,7 @@ def around_asgi(headers: list[tuple[bytes, bytes]], **changed: Any) -> list[str]
 def test_what_is_noted_of_a_request_to_an_asgi_application(
     headers: list[tuple[bytes, bytes]], changed: dict[str, Any], paths: list[str]
 ) -> None:
-    assert around_asgi(headers, **changed) == paths
+    assert around_asgi(headers, Settings(), **changed) == paths
 
 
 def test_a_busy_worker_notes_one_request_in_eight() -> None:

@@ -1,0 +1,1 @@
+"""An application of Django's: users of another kind than its own."""
