@@ -61,12 +61,13 @@ class Candidate:
 
     @property
     def shown(self) -> str:
-        """For a log: the path, and whose request it is where that is not anybody's.
+        """The path, and whose request it is where that is not anybody's."""
+        return f"{self.path} (as warmup-user)" if self.user else self.path
 
-        What visitors have requested is nobody's business.
-        """
-        path = "a page of warmup-file" if self.source == "file" else self.path
-        return f"{path} (as warmup-user)" if self.user else path
+    @property
+    def logged(self) -> str:
+        """The same for a log; what visitors have requested is nobody's business."""
+        return "a page of warmup-file" if self.source == "file" else self.shown
 
 
 Answered = Callable[[Candidate, int, "BaseException | None"], bool]

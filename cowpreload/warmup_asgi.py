@@ -172,7 +172,7 @@ async def _run(
             scope = _scope(each.path, environ(each), lifespan.state)
             status, fault = 0, None
             try:
-                with _over(bounds, f"warmup={each.shown}"):
+                with _over(bounds, f"warmup={each.logged}"):
                     status = await request(app, scope)
             except BaseException as error:
                 if is_interrupt(error):

@@ -130,7 +130,7 @@ def _visit_wsgi(
         environ = wsgi_environ(each.path, host, manner.prefix, headers)
         status, fault = 0, None
         try:
-            with bounds.over(f"warmup={each.shown}"):
+            with bounds.over(f"warmup={each.logged}"):
                 status = request(app, environ)
         except BaseException as error:
             if is_interrupt(error):

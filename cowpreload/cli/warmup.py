@@ -56,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--write",
         metavar="FILE",
         default="",
-        help="what a server has learned, as its setting: for uWSGI if it ends in .ini",
+        help="what a server has learned: as the setting, if it ends in .ini for uWSGI, "
+        "in .py for gunicorn; else as a warm-up file",
     )
 
 

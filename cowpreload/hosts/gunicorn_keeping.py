@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cowpreload import about
+from cowpreload.about import About
 from cowpreload.board import Board
 from cowpreload.hosts.gunicorn_interface import script_name
 from cowpreload.hosts.gunicorn_log import Unfailing
@@ -39,15 +41,22 @@ class Keeper:
         if self._file is not None:
             from cowpreload.hosts.keeping import Keeping  # it imports what few need
 
-            given = getattr(self._app, "app_uri", None)
             self._keeping = Keeping(
                 self._file,
-                name_as_given(given) if given else name_of(type(self._app)),
+                self._name(),
                 self._log.warning,
                 settings.check_interval,
                 settings.warmup_skip,
                 script_name(),
             )
+
+    def _name(self) -> str:
+        given = getattr(self._app, "app_uri", None)
+        return name_as_given(given) if given else name_of(type(self._app))
+
+    def tell(self, settings: Settings, board: Board) -> None:
+        """The command line writes such a file, too."""
+        about.write(board, About(self._name(), script_name(), settings.warmup_skip))
 
     def turn(self, board: Board | None) -> None:
         """At a turn of the master."""

@@ -226,6 +226,7 @@ class Master:
         """From what the workers do from now on, if there is anything to learn."""
         if self.board is None or self._warmup is None:
             return
+        KEEPER.tell(settings, self.board)
         self._learning = at_turns(
             self.board, settings, cfg, self._log, self._warmup.paths, self.immortal
         )

@@ -182,7 +182,7 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
     listed = Warming(by_source("list" for _ in set(settings.warmup_listed)), warmed)
     warmings.add(_state.board, _state.warming.plus(listed))
     uwsgi_turn.begin(settings.check_interval)
-    uwsgi_keeping.serve(_state.board)
+    uwsgi_keeping.serve(_state.board, settings)
     return 0
 
 

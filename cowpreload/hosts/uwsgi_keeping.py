@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cowpreload import about
+from cowpreload.about import About
 from cowpreload.board import Board
 from cowpreload.candidates import Found
 from cowpreload.hosts import uwsgi_turn
@@ -56,8 +58,9 @@ def found(mounts: Sequence[str]) -> Found | None:
     return None
 
 
-def serve(board: Board) -> None:
+def serve(board: Board, settings: Settings) -> None:
     """Right before the first fork: write it at the master's turns, and at its end."""
+    about.write(board, About(_application(), "", settings.warmup_skip))
     for keeping in _keeping:
         uwsgi_turn.each_turn(partial(keeping.turn, board))
         uwsgi_turn.at_end(partial(keeping.end, board))

@@ -11,7 +11,7 @@
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_REVISION 10u /* raise it with any struct below, and with cow_walk */
+#define COW_REVISION 11u /* raise it with any struct below, and with cow_walk */
 #define COW_SLOTS 1024   /* a board's size */
 #define COW_TICKETS 128  /* the most that may leave at once */
 #define COW_WARMINGS 8   /* the start's, and the last ones after it */
@@ -115,6 +115,12 @@ struct cow_warming {
     uint32_t verdict;      /* 0: not judged, 1: the gain was confirmed, 2: it was not */
 };
 
+/* What a server says of itself to the command line: JSON, see about.py. */
+struct cow_about {
+    uint32_t length; /* of the text; written last */
+    char text[8188];
+};
+
 struct cow_board {
     uint64_t magic;
     uint32_t revision;
@@ -133,6 +139,7 @@ struct cow_board {
     struct cow_slot slot[COW_SLOTS]; /* slot n stands at n - 1 */
     struct cow_end end[COW_SLOTS];
     struct cow_served served;
+    struct cow_about about;
 };
 
 /* A ticket whose holder is dead and not replaced, or that has been held longer

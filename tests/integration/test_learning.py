@@ -14,6 +14,8 @@ from harness.server import Server
 
 from cowpreload import served
 from cowpreload.board import open_board
+from cowpreload.shapes import plain_shape
+from cowpreload.warmup_lines import parse
 
 AUTO = {"cow-warmup": "auto"}
 LOGGED_IN = {"Cookie": "csrftoken=1; sessionid=secret"}
@@ -49,8 +51,10 @@ def visit(server: Server) -> None:
 def test_pages_that_were_served_are_learned_and_nothing_else(
     servers: Servers, tmp_path: Path, host: str
 ) -> None:
-    server = servers.on(host, AUTO).wait_serving()
+    options = {**AUTO, "cow-warmup-skip": "/product/9/"}
+    server = servers.on(host, options).wait_serving()
     visit(server)
+    assert server.get("/product/9/10")[0] == 200
     # A worker notes after its answer has been read.
     wait_until(lambda: set(learned(server)) >= PAGES, 20, "all pages")
     pages = learned(server)
@@ -63,14 +67,20 @@ def test_pages_that_were_served_are_learned_and_nothing_else(
         [script("cowpreload"), "status", str(server.pid)],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    assert "traffic: 4 kinds of pages in " in status.stdout
+    assert "traffic: 5 kinds of pages in " in status.stdout
     assert "warmed at the start: no page" in status.stdout  # of no framework
     assert "requests; 2 more carried a login (cow-warmup-private)" in status.stdout
-    assert "left out: /logout: `logout` ends a session\n" in shown(server)
+    text = shown(server)
+    assert "left out: /logout: `logout` ends a session\n" in text
+    assert "left out: /product/9/10: warmup-skip\n" in text
     if host == "sync":
         file = tmp_path / "learned.ini"
         assert shown(server, "--write", str(file)) == ""
         assert "cow-warmup = /a%%20b/%%D0%%BF\n" in file.read_text()
+        assert shown(server, "--write", str(tmp_path / "warm")) == ""
+        kept = parse((tmp_path / "warm").read_bytes())
+        assert kept.application == "app"
+        assert {plain_shape(each.path) for each in kept.learned} == PAGES
 
 
 @pytest.mark.parametrize("host", ["sync", "uwsgi"])

@@ -62,6 +62,7 @@ STAGES = {
     "hints",
     "watch",
     "board",
+    "about",
     "leave",
     "writers",
     "room",
@@ -70,6 +71,7 @@ STAGES = {
 PARTS = {
     "watch": {"board"},
     "served": {"board"},
+    "about": {"board"},
     "warmings": {"board"},
     "immortal": {"freezing"},
     "freezing": {"holders"},

@@ -9,14 +9,19 @@ from urllib.parse import unquote_to_bytes
 
 import pytest
 
-from cowpreload.candidates import Shape
+from cowpreload import about
+from cowpreload.about import About
+from cowpreload.board import Board
+from cowpreload.candidates import Served, Shape
 from cowpreload.cli import learned
+from cowpreload.errors import NotFoundError
 from cowpreload.report.learned import (
     learned_json,
     learned_line,
     learned_list,
     learned_table,
 )
+from cowpreload.warmup_lines import parse
 
 PAGES = [
     Shape("/", "/", "h", 811),
@@ -87,10 +92,31 @@ def test_what_a_visitor_requested_tells_uwsgi_nothing_in_an_ini(path: str) -> No
 
 
 def test_the_file_is_its_owner_s_and_whole(tmp_path: Path) -> None:
-    path = tmp_path / "warmup.ini"
-    path.write_text("before")
-    path.chmod(0o644)
-    learned._write(path, "after")
-    assert path.read_text() == "after"
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert list(tmp_path.iterdir()) == [path]
+    for name in ("warmup.ini", "warmup.py", "warmup"):
+        path = tmp_path / name
+        path.write_text("before")
+        path.chmod(0o644)
+        learned.write(str(path), PAGES, About("shop.wsgi", "/shop"))
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert len(list(tmp_path.iterdir())) == 3
+    assert (tmp_path / "warmup.ini").read_text() == learned_list(PAGES, ini=True)
+    assert (tmp_path / "warmup.py").read_text() == learned_list(PAGES, ini=False)
+    kept = parse(path.read_bytes())
+    assert kept.application == "shop.wsgi"
+    assert kept.learned[1] == Served("/shop/product/17/", "h", 40)
+    with pytest.raises(
+        NotFoundError, match=r"write=.*: cannot be written .*; name ano"
+    ):
+        learned.write(str(tmp_path / "gone" / "warmup"), PAGES, About())
+
+
+def test_what_a_server_says_of_itself_fits_on_its_board() -> None:
+    board = Board.create()
+    assert about.read(board) == About()
+    told = About("shop.wsgi", "/shop", ("/a", "/caf\xe9"))
+    about.write(board, told)
+    assert about.read(board) == told
+    about.write(board, About("shop.wsgi", "/shop", ("/" + "a" * 9000,)))
+    assert about.read(board) == About("shop.wsgi", "/shop", None)
+    board.raw.about.length = 10  # just being written
+    assert about.read(board) == About()
