@@ -197,6 +197,15 @@ def begin_deadline(code: int) -> None:
     lib.cow_deadline_begin(code)
 
 
+def end_with(parent: int) -> None:
+    """In a child: end when process `parent` does, by SIGKILL, even in C code.
+
+    Raises:
+        NativeError: it has gone already.
+    """
+    check(lib.cow_end_with(parent))
+
+
 def flush_stdio() -> None:
     """Write what C's stdio has buffered; may wait for ever."""
     lib.cow_flush_stdio()

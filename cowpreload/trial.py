@@ -28,8 +28,8 @@ from cowpreload.trial_child import Messages, Work, children, end_all, run
 # The time limit of a candidate is at most this share of the time for all: one that
 # hangs must not take the others' time.
 _SHARE = 0.25
-# What a child may take to find out what a candidate has left, in seconds: threads may
-# be about to end, and large heaps take a while to look through.
+# What a child may take to begin, and to find out what a candidate has left, in seconds:
+# threads may be about to end, and large heaps take a while to look through.
 _SETTLING_SECONDS = 5.0
 # How often the master looks whether a signal waits, in seconds.
 _LOOK_SECONDS = 0.2
@@ -57,16 +57,20 @@ class _Child:
 
     def __init__(self, candidates: Sequence[Candidate], work: Work) -> None:
         self._reading, writing = os.pipe()
-        self.pid = 0
+        self.pid, master = 0, os.getpid()
         # A signal between the fork and the store of the pid would lose the child.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             with warnings.catch_warnings():  # on the threads that it loses
                 warnings.simplefilter("ignore", DeprecationWarning)
-                self.pid = _real("os", "fork")()
+                try:
+                    self.pid = _real("os", "fork")()
+                except BaseException:
+                    _real("os", "close")(self._reading)
+                    raise
             if self.pid == 0:
                 _real("os", "close")(self._reading)
-                run(candidates, work, Messages(writing), before)
+                run(candidates, work, Messages(writing), before, master)
         finally:
             _real("os", "close")(writing)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -193,7 +197,7 @@ class Trial:
         began = 0.0
         child = _Child(candidates, self._work)
         try:
-            limit = self._limit
+            limit = max(self._limit, _SETTLING_SECONDS)
             while (message := self._wait(child, limit)) is not None:
                 limit = self._limit
                 if "begun" in message:

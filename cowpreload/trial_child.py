@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from cowpreload import collector
+from cowpreload import _core, collector
 from cowpreload.candidates import Answered, Candidate
 from cowpreload.errors import said
 
@@ -222,16 +222,19 @@ def run(
     work: Work,
     messages: Messages,
     mask: Iterable[int],
+    master: int,
 ) -> NoReturn:
     """In the child, at once after the fork; never returns.
 
     Args:
         mask: the signals that were blocked in the master.
+        master: its pid.
     """
     try:
         _default_signals(mask)
-        # The master kills it long before; this is for one whose master is gone.
-        signal.setitimer(signal.ITIMER_REAL, work.seconds)
+        # A master that is killed must not leave it: it holds the listening sockets.
+        _core.end_with(master)
+        signal.setitimer(signal.ITIMER_REAL, work.seconds)  # an application may undo it
         collector.stop()  # it writes to all that is shared
         collector.unfreeze()  # what looks at the heap must see all of it
         work.begin()

@@ -80,6 +80,8 @@ int cow_trim(void);
 /* From now on, a thread ends the process with `code` in COW_DEADLINE_MS, and says so.
  * Called once in a process; without a thread nothing bounds what follows. */
 int cow_deadline_begin(int code);
+/* In a child: end when its parent does, by SIGKILL; COW_ESYSTEM if that has gone. */
+int cow_end_with(pid_t parent);
 /* What had to be bounded is over. */
 void cow_deadline_end(void);
 /* fflush(NULL): what C's stdio has buffered. Waits for pipes, and for every lock. */

@@ -55,6 +55,10 @@ int cow_deadline_begin(int code) {
     return COW_OK;
 }
 
+int cow_end_with(pid_t parent) {
+    return cow_prim_end_with(parent) ? COW_ESYSTEM : COW_OK;
+}
+
 void cow_deadline_end(void) { STORE(deadline.until_ms, 0); }
 
 void cow_flush_stdio(void) { (void)fflush(NULL); }

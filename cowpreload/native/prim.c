@@ -194,9 +194,13 @@ int cow_prim_reap(pid_t pid) {
     return ended == pid || (ended < 0 && errno == ECHILD);
 }
 
-int cow_prim_detach(pid_t parent) {
+int cow_prim_end_with(pid_t parent) {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != parent) return ESRCH;
+    return getppid() == parent ? 0 : ESRCH;
+}
+
+int cow_prim_detach(pid_t parent) {
+    if (cow_prim_end_with(parent)) return ESRCH;
     /* An open copy of a client's connection would hide its end from the client. One
      * by one up to the limit of descriptors can take minutes. */
     if (syscall(SYS_close_range, 0, ~0u, 0)) return errno;

@@ -66,6 +66,8 @@ uint64_t cow_prim_now_us(void);
 int cow_prim_clone(pid_t *pid);
 /* Whether that child has ended; it is reaped then. */
 int cow_prim_reap(pid_t pid);
+/* In a child: end when `parent` does, whatever runs then; ESRCH if it has. */
+int cow_prim_end_with(pid_t parent);
 /* In that child: end with `parent`, hold none of its files. 0 or an errno: ESRCH if the
  * parent is gone already, ENOSYS before Linux 5.9. */
 int cow_prim_detach(pid_t parent);

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
+import subprocess
+import sys
 from ast import literal_eval
 from typing import Any
 
 import pytest
 from conftest import run
+from harness.processes import alive, wait_until
 
 from cowpreload import callbacks
 from cowpreload.warmup_lines import compose
@@ -241,6 +247,50 @@ def test_callbacks_before_the_fork_are_called_again_only_where_asked(
     (fault,) = callbacks.run_before_again()
     assert "raised ValueError: closed already" in fault
     assert called.count("first") == 2
+
+
+def test_a_fork_that_fails_leaves_no_descriptor_open() -> None:
+    """A master tries again, after minutes; for years."""
+    done = run(
+        "-c",
+        BEGIN
+        + """
+def fork():
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+os.fork = fork
+before = os.listdir("/proc/self/fd")
+for _ in range(2):
+    try:
+        trial(["/"])
+    except BlockingIOError:
+        print("failed")
+assert os.listdir("/proc/self/fd") == before
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "failed\nfailed\n"
+
+
+def test_a_child_ends_with_a_master_that_is_killed() -> None:
+    """It holds the listening socket, and no new server could bind the port."""
+    code = """
+def page(path):
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+trial(["/"], candidate=600.0, total=600.0 * 4)
+"""
+    command = [sys.executable, "-c", BEGIN + code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as master:
+        assert master.stdout is not None
+        try:
+            child = int(master.stdout.readline())
+        finally:
+            master.kill()
+    try:
+        wait_until(lambda: not alive(child), 20, "its end")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
 
 
 def test_the_command_tries_the_routes_of_an_application(tmp_path: Any) -> None:
