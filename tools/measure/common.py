@@ -127,7 +127,7 @@ def in_harness(site: Site, **spec: Any) -> Figures:
         env={**os.environ, **site.environ, "PYTHONPATH": str(TOOLS)},
         check=True,
         stdout=subprocess.PIPE,
-        timeout=300,
+        timeout=1800,  # a busy machine
     )
     figures: Figures = json.loads(done.stdout)
     return figures
