@@ -142,7 +142,8 @@ class AutoReport:
         return [each[0].candidate for each in ways if each]
 
     def lines(self) -> list[str]:
-        """Log lines, without newlines: one for each reason, then a sum each source.
+        """Log lines, without newlines: what was warmed, one for each reason why not,
+        then a sum each source.
 
         A page that was warmed one way is none that was dropped; that it redirects a
         visitor to the login, or the user away from it, is as it should be.
@@ -157,7 +158,9 @@ class AutoReport:
                     unnamed[each.dropped] = unnamed.get(each.dropped, 0) + 1
                 else:
                     reasons.setdefault(each.dropped, []).append(each.candidate.shown)
-        lines = [
+        warm = [each.shown for each in self.warmed() if each.source == "route"]
+        lines = [f"cow: warmup path={_some(warm)} warmed"] if warm else []
+        lines += [
             f"cow: warmup path={_some(paths)} dropped: {reason}"
             for reason, paths in reasons.items()
         ]

@@ -31,12 +31,18 @@ def routes(app: Any, mounted: Mounted) -> list[Route] | None:
 
     resolver = get_resolver()
     found = []
+    seen = set()
     for path, names, callback in _below(resolver, "", ()):
+        seen.add(path)
         served = _served(resolver, f"/{path}")
         if served is not None and _gets(callback):
             found.append(
                 Route(f"/{path}", (*names, *served), why_not=_file(f"/{path}"))
             )
+    # Of a site whose pages are all one pattern's (Wagtail's), the first one.
+    root = None if "" in seen else _served(resolver, "/")
+    if root is not None:
+        found.append(Route("/", root, why_not=_file("/")))
     return found
 
 
@@ -77,12 +83,15 @@ def _text(pattern: Any) -> str | None:
 
 def _served(resolver: Any, path: str) -> tuple[str, ...] | None:
     """The names of the view that a request for the path reaches; None: it needs more,
-    or none does. An earlier pattern may catch it, and be another view's."""
+    or none does. An earlier pattern may catch it, and be another view's.
+
+    What is captured and empty is no more than the path.
+    """
     try:
         match = resolver.resolve(path)
     except RAISED:
         return None
-    if match.captured_kwargs or match.args:
+    if any((*match.captured_kwargs.values(), *match.args)):
         return None
     # Its view_name is of the module, where it has none.
     return names_of(match.url_name, getattr(match.func, "view_class", match.func))

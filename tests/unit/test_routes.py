@@ -260,6 +260,28 @@ def test_routes_of_django() -> None:
     assert json.loads(second) == []
 
 
+def test_the_root_of_a_site_whose_pages_are_one_pattern_is_found() -> None:
+    """Wagtail's home, which most visitors ask for."""
+    pytest.importorskip("django")
+    code = r"""
+import sys, types
+from django.conf import settings
+settings.configure(ROOT_URLCONF="site_urls")
+import django
+django.setup()
+from django.http import HttpResponse
+from django.urls import path, re_path
+urls = sys.modules["site_urls"] = types.ModuleType("site_urls")
+def page(request, path): return HttpResponse("ok")
+def other(request): return HttpResponse("ok")
+urls.urlpatterns = [path("x/", other), re_path(r"^((?:[\w\-]+/)*)$", page)]
+from django.core.wsgi import get_wsgi_application
+from cowpreload.routes import find
+print([each.path for each in find(get_wsgi_application()).candidates])
+"""
+    assert run("-c", code).stdout == "['/', '/x/']\n"
+
+
 def test_a_urlconf_that_raises_is_said() -> None:
     pytest.importorskip("django")
     code = """

@@ -108,6 +108,7 @@ def test_a_page_that_was_warmed_one_way_is_none_that_was_dropped() -> None:
         "/broken/",
     ]
     assert report.lines() == [
+        "cow: warmup path=/login/,/account/ (as warmup-user),/broken/ warmed",
         "cow: warmup path=/staff/ (as warmup-user) dropped: answered 403",
         "cow: warmup path=/broken/ (as warmup-user) dropped: answered 500",
         "cow: warmup auto routes=5 warmed=3 dropped=1 left-out=1 seconds=0.50",
