@@ -153,7 +153,6 @@ class Settings:
         16 << 20,
         "warmup=auto warms up anew, from traffic, where all workers could save this",
         why="measured: half of what workers grow by is saved; it replaces all of them",
-        hosts=(GUNICORN,),
     )
     fork_safety: str = _setting(
         CHOICE,

@@ -14,6 +14,7 @@
 #define HOST "cowpreload.hosts.uwsgi"
 #define APPS "cowpreload.hosts.uwsgi_apps"
 #define WARMUP "cowpreload.hosts.uwsgi_warmup"
+#define PLUGIN "cowpreload.hosts.uwsgi_plugin"
 
 static char *settings_text;
 static int exits_fast;
@@ -174,9 +175,11 @@ static int freeze(PyInterpreterState *here, int is_main) {
 
 int cow_bridge_stage(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *functions = cow_serving_functions(&walk_method);
+    int code = cow_number(cow_call(PLUGIN, "meet", "(N)", functions)) < 0 ? -1 : 0;
     Py_XDECREF(cow_call(WARMUP, "name_unserved", "(sNi)", settings_text, mount_points(),
                         uwsgi.default_app));
-    int code = in_each_interpreter(warm);
+    if (!code) code = in_each_interpreter(warm);
     if (!code)
         kept_signal = (int)cow_number(cow_call(WARMUP, "signal_that_waits", "()"));
     if (!code) code = in_each_interpreter(settle);

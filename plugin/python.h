@@ -17,6 +17,7 @@
 #pragma weak PyArg_ParseTuple
 #pragma weak PyCMethod_New
 #pragma weak PyDescr_NewGetSet
+#pragma weak PyDict_New
 #pragma weak PyDict_SetItemString
 #pragma weak PyErr_Clear
 #pragma weak PyErr_Fetch
@@ -34,6 +35,7 @@
 #pragma weak PyList_Type
 #pragma weak PyLong_AsLongLong
 #pragma weak PyLong_AsUnsignedLongMask
+#pragma weak PyLong_FromLong
 #pragma weak PyObject_CallMethod
 #pragma weak PyObject_CallObject
 #pragma weak PyObject_GetAttrString

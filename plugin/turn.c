@@ -20,6 +20,7 @@ static long long in_python(const char *name) {
     PyGILState_STATE gil = PyGILState_Ensure();
     long long given = cow_number(cow_call(TURN, name, "()"));
     PyGILState_Release(gil);
+    cow_serving_release();
     return given;
 }
 

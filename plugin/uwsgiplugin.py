@@ -27,6 +27,7 @@ GCC_LIST = [
     "options",
     "bridge",
     "turn",
+    "serving",
     "system_exit",
     "worker",
 ]

@@ -72,6 +72,7 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
             return Rewarmed((), f"cow: warmed anew pages=0: {why}", told())
         frozen = _freeze(master, settings)
         sealed = _seal(master, settings)
+        writers.flush_shared()  # of what pages have written; uWSGI forks without it
     warming = measuring.of("traffic" for _ in warmed)
     return Rewarmed(
         tuple(each for each in pages if (each.path, each.host) in warmed),

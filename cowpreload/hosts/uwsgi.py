@@ -17,7 +17,7 @@ from cowpreload.audit import descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.candidates import NOT_WARMED, Warming, by_source
 from cowpreload.errors import NativeError, SettingsError
-from cowpreload.hosts import uwsgi_apps, uwsgi_keeping, uwsgi_turn
+from cowpreload.hosts import uwsgi_apps, uwsgi_keeping, uwsgi_serving, uwsgi_turn
 from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.uwsgi_apps import reported, say
 from cowpreload.immortal import WHY_NOT, plan
@@ -182,6 +182,7 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
     listed = Warming(by_source("list" for _ in set(settings.warmup_listed)), warmed)
     warmings.add(_state.board, _state.warming.plus(listed))
     uwsgi_turn.begin(settings.check_interval)
+    uwsgi_serving.begin(_state.board, settings, immortal > 0)
     uwsgi_keeping.serve(_state.board, settings)
     return 0
 

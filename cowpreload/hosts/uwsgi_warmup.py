@@ -14,6 +14,7 @@ from typing import Any
 
 from cowpreload.candidates import AutoReport
 from cowpreload.errors import CowError
+from cowpreload.hosts.serving import Part
 from cowpreload.hosts.uwsgi_apps import (
     calls_at_fork,
     loaded,
@@ -25,12 +26,29 @@ from cowpreload.hosts.uwsgi_apps import (
     say_traceback,
     settings_of,
 )
+from cowpreload.hosts.uwsgi_plugin import plugin
 from cowpreload.hosts.uwsgi_signals import WAITING
 from cowpreload.interface import Interface, is_asgi, name_of
 from cowpreload.settings import Settings
 from cowpreload.warmup import warm_up
 from cowpreload.warmup_user import signed_in
 from cowpreload.warmup_visits import Manner
+
+
+class _Warmed:
+    """What was requested before the first fork, in this interpreter.
+
+    Attributes:
+        paths: that warmed the master.
+        parts: the applications that `auto` is for.
+    """
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.parts: list[Part] = []
+
+
+WARMED = _Warmed()
 
 
 def _owner(path: str, mounts: Sequence[str]) -> str | None:
@@ -104,6 +122,7 @@ def warm(
             for warning in report.warnings:
                 say(warning)
             requests += report.requests
+            WARMED.paths += paths
             if automatic:
                 found = _warm_found(app, settings, manner, owner, mounts)
                 requests += found.requests
@@ -132,7 +151,7 @@ def _warm_found(
     mounts: Sequence[str],
 ) -> AutoReport:
     """What auto did, with what is this owner's."""
-    if _several_interpreters():
+    if several_interpreters():
         what = "warmup=auto" if settings.warmup_auto else "warmup-file"
         say(
             f"cow: {what}: no trial where applications have interpreters of their "
@@ -143,6 +162,9 @@ def _warm_found(
     from cowpreload.hosts import uwsgi_keeping
     from cowpreload.hosts.auto import Automatic
 
+    def serves(path: str) -> bool:
+        return _owner(path, mounts) == owner
+
     found = Automatic(
         app,
         settings,
@@ -150,12 +172,17 @@ def _warm_found(
         opened_before(),
         say,
         WAITING.waits,
-        serves=lambda path: _owner(path, mounts) == owner,
+        serves=serves,
         at_fork=calls_at_fork(),
         kept=uwsgi_keeping.found(mounts),
+        in_child=plugin().in_child,
+        after_child=plugin().after_child,
     )
     with WAITING.kept():
-        return found.warm()
+        report = found.warm()
+    WARMED.parts.append(Part(app, manner, serves))
+    WARMED.paths += [each.path for each in report.warmed()]
+    return report
 
 
 @reported
@@ -169,7 +196,7 @@ def _is_asked(owner: str | None, mounts: Sequence[str]) -> bool:
     return owner is not None or "" not in mounts
 
 
-def _several_interpreters() -> bool:
+def several_interpreters() -> bool:
     """Whether a fork by Python would clear the others in its child: with one that is
     idle that hangs on 3.10 to 3.12, and aborts on 3.13."""
     for name in ("_interpreters", "_xxsubinterpreters"):  # from 3.13 on; before

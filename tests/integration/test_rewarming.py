@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import QUICK, Servers
+from conftest import QUICK, Servers, needs_uwsgi
 from harness.load import Load
 from harness.processes import alive, wait_until
 from harness.server import Server
@@ -47,11 +47,21 @@ def ready(server: Server) -> int:
     return [each.state for each in open_board(server.pid)].count("ready")
 
 
+def signals(server: Server) -> list[str]:
+    """Those that the master ignores, and has handlers for; glibc's own (33) comes with
+    the first thread."""
+    about = Path(f"/proc/{server.pid}/status").read_text()
+    return re.findall(r"Sig(?:Ign|Cgt):\s+\w{8}(\w{8})", about)
+
+
 @pytest.mark.each_python
 @pytest.mark.parametrize(
     "host",
-    ["sync", "asgi", "gevent"]
-    + [pytest.param(each, marks=pytest.mark.deep) for each in ("threaded", "uvicorn")],
+    ["sync", "asgi", "gevent", "uwsgi"]
+    + [
+        pytest.param(each, marks=pytest.mark.deep)
+        for each in ("threaded", "uvicorn", "uwsgi-threaded")
+    ],
 )
 def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     servers: Servers, host: str
@@ -61,6 +71,7 @@ def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     server = servers.on(host, options, workers=3, app="learning")
     server.wait_serving(PATHS[0], workers=3)
     board = open_board(server.pid)
+    handled = signals(server)
     with loaded(server, PATHS):
         server.wait_log("cow: warmed anew pages=3 dropped=0 ", 60)
         line = server.wait_log("the others follow", 60)
@@ -79,6 +90,7 @@ def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     assert server.log.count("before_fork") >= 2
     assert "cow: fork-safety" not in server.log
     assert "/kind/" not in server.log  # what was requested is nobody's business
+    assert signals(server) == handled
     start, again = warmings.read(board)
     assert (start.pages, again.pages) == ((), (("traffic", 3),))
     assert again.verdict == "confirmed"
@@ -87,11 +99,12 @@ def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     assert again.total_pss > 3 * again.grown_before / 2
 
 
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
 def test_a_server_without_any_warm_up_says_once_what_it_could_save(
-    servers: Servers,
+    servers: Servers, host: str
 ) -> None:
     options = {**QUICK, "cow-warmup-worth": "4M"}
-    server = servers.on("sync", options, app="learning").wait_serving(PATHS[0])
+    server = servers.on(host, options, app="learning").wait_serving(PATHS[0])
     with loaded(server, PATHS):
         line = server.wait_log("cow: warmup=unset: ", 60)
     assert re.search(r"grown by \d+MiB since .*; cow-warmup=auto would save", line)
@@ -112,6 +125,37 @@ def test_what_was_to_stay_mortal_is_not_frozen_again(
     server = servers.on("sync", {**AUTO, **options}, app="learning", environ=environ)
     server.wait_serving(PATHS[0])
     assert f"nothing is warmed from traffic: {why}" in server.log
+
+
+@needs_uwsgi
+@pytest.mark.parametrize(
+    ("ini", "why"),
+    [
+        ({"log-master": "true"}, "the master writes what workers log"),
+        ({"master-as-root": "true", "uid": "nobody"}, "the master runs as uid=0, "),
+    ],
+)
+def test_a_master_that_must_not_request_pages_says_why(
+    servers: Servers, ini: dict[str, str], why: str
+) -> None:
+    if "uid" in ini and os.geteuid():
+        pytest.skip("only root has a master of another user than its workers")
+    server = servers.uwsgi({**AUTO, **ini}, app="learning")
+    server.wait_log(f"cow: warmup=auto: nothing is warmed from traffic: {why}")
+
+
+@needs_uwsgi
+def test_a_lock_of_uwsgis_that_a_page_holds_at_its_end_is_free_again(
+    servers: Servers,
+) -> None:
+    """The trial kills its child; each worker waited for such a lock for ever."""
+    ini = {**AUTO, "sharedarea": "1", "processes": "2"}
+    environ = {"LOCK": "trial"}
+    server = servers.uwsgi(ini, app="learning", environ=environ)
+    server.wait_serving(PATHS[0], workers=2)
+    with loaded(server, [*PATHS, "/kind/lock/1"]):
+        server.wait_log("cow: warmed anew pages=3 dropped=1 ", 60)
+        server.wait_log("cow: warmed anew: all workers are replaced", 60)
 
 
 def test_gunicorn_23_warms_up_anew(servers: Servers, gunicorn23: Path) -> None:
@@ -138,24 +182,31 @@ def test_a_gain_that_does_not_come_leaves_the_other_workers(servers: Servers) ->
     assert warmings.read(board)[1].verdict == "not confirmed"
 
 
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
 def test_pages_that_misbehave_are_left_out_and_the_server_serves_on(
-    servers: Servers, tmp_path: Path
+    servers: Servers, tmp_path: Path, host: str
 ) -> None:
     """Half of them only in the master, where no trial has shown it."""
     environ = {"HANG": "master", "CATCH": "master", "RAISE": "master", "END": "master"}
-    environ |= {"THREAD": "trial", "DIE": "trial", "DATABASE": "trial"}
+    environ |= {
+        "THREAD": "trial",
+        "DIE": "trial",
+        "DATABASE": "trial",
+        "FINISH": "trial",
+    }
     options = {**AUTO, "cow-warmup-repeat": "1"}
     planted = [*PATHS, *(f"/kind/{name.lower()}/1" for name in environ)]
     planted += ["/kind/cron/1"]  # by name
     environ["DATABASE_FILE"] = str(tmp_path / "database")
-    server = servers.on("sync", options, workers=2, app="learning", environ=environ)
+    server = servers.on(host, options, workers=2, app="learning", environ=environ)
     server.wait_serving(PATHS[0], workers=2)
     with loaded(server, planted):
         line = server.wait_log("cow: warmed anew pages=", 60)
         server.wait_log("cow: warmed anew: all workers are replaced", 60)
-    assert "pages=3 dropped=7 " in line
+    assert "pages=3 dropped=8 " in line
     asked = set(re.findall(r"asked master (\w+)", server.log))
     assert asked == {"hang", "catch", "raise", "end"}
+    assert "exit handlers of a trial" not in server.log
     assert not re.search(r"cow: fork-safety|Traceback", server.log)
     server.signal(signal.SIGTERM)
     assert server.wait_exit() == 0
@@ -175,20 +226,23 @@ def test_what_no_server_catches_of_a_page_ends_no_server(servers: Servers) -> No
 
 
 @pytest.mark.parametrize(
-    "number",
+    ("host", "number"),
     [
-        signal.SIGTERM,
-        pytest.param(signal.SIGINT, marks=pytest.mark.deep),
-        pytest.param(signal.SIGQUIT, marks=pytest.mark.deep),
+        ("sync", signal.SIGTERM),
+        ("uwsgi", signal.SIGTERM),
+        pytest.param("sync", signal.SIGINT, marks=pytest.mark.deep),
+        pytest.param("sync", signal.SIGQUIT, marks=pytest.mark.deep),
+        pytest.param("uwsgi", signal.SIGINT, marks=pytest.mark.deep),
     ],
 )
 def test_a_master_that_is_told_to_end_meanwhile_does(
-    servers: Servers, tmp_path: Path, number: int
+    servers: Servers, tmp_path: Path, host: str, number: int
 ) -> None:
     pidfile = tmp_path / "pid"
-    options = {**AUTO, "pid": str(pidfile)}
+    kept = {"pidfile": str(pidfile), "vacuum": "true"}
+    options = {**AUTO, **(kept if host == "uwsgi" else {"pid": str(pidfile)})}
     environ = {"HANG": "master"}
-    server = servers.on("sync", options, workers=2, app="learning", environ=environ)
+    server = servers.on(host, options, workers=2, app="learning", environ=environ)
     server.wait_serving(PATHS[0], workers=2)
     paths = [*PATHS, "/kind/hang/1"]
     load = Load(server.port, paths, seconds=60, concurrency=2).start()
@@ -202,24 +256,25 @@ def test_a_master_that_is_told_to_end_meanwhile_does(
 
 
 @pytest.mark.parametrize(
-    "number",
+    ("host", "number"),
     [
-        *(signal.SIGHUP, signal.SIGTTIN),
-        pytest.param(signal.SIGTTOU, marks=pytest.mark.deep),
+        *(("sync", signal.SIGHUP), ("sync", signal.SIGTTIN), ("uwsgi", signal.SIGHUP)),
+        pytest.param("sync", signal.SIGTTOU, marks=pytest.mark.deep),
     ],
 )
 def test_another_signal_meanwhile_is_obeyed_and_no_request_is_lost(
-    servers: Servers, number: int
+    servers: Servers, host: str, number: int
 ) -> None:
     environ = {"SLOW": "master"}
-    server = servers.on("sync", AUTO, workers=2, app="learning", environ=environ)
+    server = servers.on(host, AUTO, workers=2, app="learning", environ=environ)
     server.wait_serving(PATHS[0], workers=2)
     with loaded(server, SLOW):
         server.wait_log("asked master slow", 60)
         first = server.workers()
         server.signal(number)
         if number == signal.SIGHUP:
-            server.wait_log("Hang up: Master")
+            told = "Hang up: Master" if host == "sync" else "gracefully killing workers"
+            server.wait_log(told)
             wait_until(lambda: not set(first) & set(server.workers()), 30, "new ones")
         else:
             workers = 3 if number == signal.SIGTTIN else 1
@@ -227,9 +282,10 @@ def test_another_signal_meanwhile_is_obeyed_and_no_request_is_lost(
     assert "a signal came" in server.log
 
 
-def test_a_worker_that_dies_meanwhile_is_replaced(servers: Servers) -> None:
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_a_worker_that_dies_meanwhile_is_replaced(servers: Servers, host: str) -> None:
     environ = {"SLOW": "master"}
-    server = servers.on("sync", AUTO, workers=2, app="learning", environ=environ)
+    server = servers.on(host, AUTO, workers=2, app="learning", environ=environ)
     server.wait_serving(PATHS[0], workers=2)
     load = Load(server.port, SLOW, seconds=120, concurrency=2).start()
     try:

@@ -1,0 +1,83 @@
+"""uWSGI's master while it serves, for what both hosts do then (serving.py)."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+from cowpreload.board import Board
+from cowpreload.freezing import Walk
+from cowpreload.hosts import turns, uwsgi_turn
+from cowpreload.hosts.serving import Part
+from cowpreload.hosts.uwsgi_apps import calls_at_fork, say, say_traceback
+from cowpreload.hosts.uwsgi_plugin import plugin
+from cowpreload.hosts.uwsgi_warmup import WARMED, several_interpreters
+from cowpreload.immortal import plan
+from cowpreload.settings import Settings
+
+
+def begin(board: Board, settings: Settings, immortal: bool) -> None:
+    """Right before the first fork: what the master's turns are to do."""
+    if settings.warmup_auto and several_interpreters():
+        return  # the warm up has said it: there is no trial
+    at_turns = turns.begin(
+        board,
+        settings,
+        WARMED.paths,
+        immortal=immortal,
+        uid=plugin().uid(),
+        say=say,
+    )
+    if at_turns is None:
+        return
+    if settings.warmup_auto and plugin().writes_log():
+        turns.say_nothing(
+            say,
+            "the master writes what workers log, and lines would be lost meanwhile; "
+            "set threaded-logger = true",
+        )
+        return
+    master = UwsgiMaster()
+    uwsgi_turn.each_turn(lambda: at_turns.turn(master))
+
+
+class UwsgiMaster:
+    """As Serving has it."""
+
+    own: tuple[type[BaseException], ...] = ()
+
+    def __init__(self) -> None:
+        self._plugin = plugin()
+        self.at_fork = calls_at_fork()
+        self.say = self.warn = say
+        self.workers = self._plugin.workers
+        self.in_child = self._plugin.in_child
+        self.after_child = self._plugin.after_child
+
+    def say_of_page(self, line: str) -> None:
+        """uWSGI's log has no levels."""
+
+    def say_raised(self, line: str) -> None:
+        error = sys.exc_info()[1]
+        if error is not None:
+            say_traceback(error)
+        say(line)
+
+    def is_alone(self) -> bool:
+        return bool(self._plugin.is_alone())
+
+    def parts(self, settings: Settings) -> list[Part]:
+        return WARMED.parts
+
+    def walk(self, settings: Settings) -> Walk | None:
+        return self._plugin.walk if plan(settings)[0] else None
+
+    @contextlib.contextmanager
+    def at_rest(self) -> Iterator[Callable[[], bool]]:
+        """Nothing of uWSGI's runs beside it; turn.c obeys what came at the turn's end.
+
+        A worker that dies meanwhile is reaped then, too.
+        """
+        self._plugin.hold()
+        yield lambda: bool(self._plugin.waits())
