@@ -66,7 +66,6 @@ HEADERS = (
 )
 FLAGS = [
     "-std=gnu11",
-    "-O2",
     "-Wall",
     "-Wextra",
     # cffi's own generated code has these by construction.
@@ -74,6 +73,13 @@ FLAGS = [
     "-Wno-missing-field-initializers",
     "-Wno-sign-compare",
 ]
+
+
+def optimization() -> list[str]:
+    """Ours, unless CFLAGS name a level: they come first on the command line, and the
+    last one counts."""
+    given = os.environ.get("CFLAGS", "").split()
+    return [] if any(flag.startswith("-O") for flag in given) else ["-O2"]
 
 
 def strict_flags() -> list[str]:
@@ -88,6 +94,11 @@ def sanitizer_flags() -> list[str]:
     """The flags of `make test-asan`, which sets COW_SANITIZE=address."""
     name = os.environ.get("COW_SANITIZE")
     return [f"-fsanitize={name}", "-g", "-fno-omit-frame-pointer"] if name else []
+
+
+def more_flags() -> list[str]:
+    """What the environment decides."""
+    return optimization() + strict_flags() + sanitizer_flags()
 
 
 def relative(name: str) -> str:
@@ -109,7 +120,7 @@ def extension(
         depends=[relative(each) for each in (*HEADERS, cdef)],
         # What needs Python's headers compiles to "not with this interpreter" without.
         define_macros=[("COW_CPYTHON", "1")] if CPYTHON else [],
-        extra_compile_args=FLAGS + strict_flags() + sanitizer_flags(),
+        extra_compile_args=FLAGS + more_flags(),
         extra_link_args=sanitizer_flags(),
         # Object headers are read: no stable ABI, and cffi would tag the file abi3.
         py_limited_api=False,
