@@ -6,6 +6,7 @@ pytest-xdist runs the session in several processes.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -108,9 +109,15 @@ def once(
 class Servers:
     """Starts servers for one test and ends them after it."""
 
-    def __init__(self, directory: Path, plugins: Callable[[], Path]) -> None:
-        self._directory = directory
+    def __init__(
+        self,
+        directory: Path,
+        plugins: Callable[[], Path],
+        shop: Callable[[], Path],
+    ) -> None:
+        self.directory = directory
         self.plugins = plugins
+        self._shop = shop
         self.running: list[Server] = []
 
     def _add(self, server: Server) -> Server:
@@ -118,19 +125,11 @@ class Servers:
         return server
 
     def _log(self) -> Path:
-        return self._directory / f"server-{len(self.running)}.log"
+        return self.directory / f"server-{len(self.running)}.log"
 
-    def database(self, environ: Mapping[str, str]) -> Path:
+    def database(self) -> Path:
         """A filled database for the shop."""
-        path = self._directory / "shop.sqlite3"
-        subprocess.run(
-            [sys.executable, "manage.py", "seed"],
-            cwd=SITE,
-            env={**os.environ, **environ, "SHOP_DB": str(path)},
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        return path
+        return Path(shutil.copy(self._shop() / "shop.sqlite3", self.directory))
 
     def gunicorn(
         self,
@@ -226,6 +225,19 @@ def plugin_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], P
 
 
 @pytest.fixture(scope="session")
+def shop_directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Fill a database for the shop when the first test asks for one."""
+
+    def seed(directory: Path) -> None:
+        environ = {**os.environ, "SHOP_DB": str(directory / "shop.sqlite3")}
+        command = [sys.executable, "manage.py", "seed"]
+        quiet = subprocess.DEVNULL
+        subprocess.run(command, cwd=SITE, env=environ, check=True, stdout=quiet)
+
+    return lambda: once(tmp_path_factory, "shop", seed)
+
+
+@pytest.fixture(scope="session")
 def gunicorn23(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory for PYTHONPATH with the gunicorn that many still run."""
 
@@ -259,18 +271,39 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def servers(
-    request: pytest.FixtureRequest,
     tmp_path: Path,
     plugin_directory: Callable[[], Path],
+    shop_directory: Callable[[], Path],
 ) -> Iterator[Servers]:
     """Servers of this test; what they wrote is shown if it fails."""
-    started = Servers(tmp_path, plugin_directory)
-    request.node.stash_servers = started
-    yield started
-    # No test looks at an end that comes after it: a second of each server's, in all
-    # minutes. One that matters is asked for: signal and wait_exit, or stop.
-    for each in started.running:
-        each.kill()
+    with ended(Servers(tmp_path, plugin_directory, shop_directory)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def shared(
+    tmp_path_factory: pytest.TempPathFactory,
+    plugin_directory: Callable[[], Path],
+    shop_directory: Callable[[], Path],
+) -> Iterator[Servers]:
+    """Servers of a whole file, for questions that do not disturb one another."""
+    directory = tmp_path_factory.mktemp("shared")
+    with ended(Servers(directory, plugin_directory, shop_directory)) as started:
+        yield started
+
+
+@contextlib.contextmanager
+def ended(started: Servers) -> Iterator[Servers]:
+    """Kill them all at last.
+
+    No test looks at an end that comes after it: a second of each server's, in all
+    minutes. One that matters is asked for: signal and wait_exit, or stop.
+    """
+    try:
+        yield started
+    finally:
+        for each in started.running:
+            each.kill()
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -278,10 +311,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: object) -> Iterator[None]
     """Add each server's log to a failure."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
-    started = getattr(item, "stash_servers", None)
-    if report.failed and started is not None:
-        for each in started.running:
-            report.sections.append((f"log of {each.log_path.name}", each.log))
+    if report.failed:
+        given = getattr(item, "funcargs", {}).values()
+        for started in (each for each in given if isinstance(each, Servers)):
+            for server in started.running:
+                report.sections.append((f"log of {server.log_path.name}", server.log))
 
 
 def run(*command: str, **options: object) -> subprocess.CompletedProcess[str]:

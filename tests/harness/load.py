@@ -45,7 +45,9 @@ class Load:
         paths: asked for in turn.
         requests: no more than these in all.
         seconds: no longer than this.
-        keepalive: a client keeps its connection until the server ends it.
+        pause: seconds that a client waits before each request. One that does not takes
+            all of a core, for as long as the test waits for something else.
+        keepalive: so many clients keep their connection until the server ends it.
         headers: of every request.
     """
 
@@ -57,19 +59,20 @@ class Load:
         requests: int = 1_000_000,
         seconds: float = 300.0,
         concurrency: int = 4,
-        keepalive: bool = False,
+        pause: float = 0.01,
+        keepalive: int = 0,
         check: Check = is_200,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self._headers = dict(headers or {})
-        self._port, self._keepalive, self._check = port, keepalive, check
+        self._port, self._pause, self._check = port, pause, check
         self._todo = itertools.islice(itertools.cycle(paths), requests)
         self._end = time.monotonic() + seconds
         self._stopped = False
         self._lock = threading.Lock()
         self.report = Report()
         self._clients = [
-            threading.Thread(target=self._client, name=f"client-{number}")
+            threading.Thread(target=self._client, args=[number < keepalive])
             for number in range(concurrency)
         ]
 
@@ -98,12 +101,13 @@ class Load:
         with self._lock:
             return None if self.over else next(self._todo, None)
 
-    def _client(self) -> None:
+    def _client(self, keepalive: bool) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
         headers = self._headers
-        if not self._keepalive:
+        if not keepalive:
             headers = {**headers, "Connection": "close"}
         while (path := self._next()) is not None:
+            time.sleep(self._pause)
             try:
                 connection.request("GET", path, headers=headers)
                 answer = connection.getresponse()
@@ -116,7 +120,7 @@ class Load:
                 self._count("right")
             else:
                 self._count("wrong", f"{path}: {status} {body[:80]!r}")
-            if not self._keepalive:
+            if not keepalive:
                 connection.close()
         connection.close()
 

@@ -10,11 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PYPY
+from conftest import PYPY, once
 from harness.processes import alive, children, script, wait_until
 
 from cowpreload import collector
@@ -33,23 +33,47 @@ SECONDS = 900  # a machine that does much else
 SIZES = pytest.mark.parametrize(
     "size", ["tiny", pytest.param("quick", marks=pytest.mark.deep)]
 )
+# Run together: one database, one plugin, one import of what draws.
+SERVED = ("allocators", "cpu", "instagram", "nelson")
+Bench = Callable[[str, str], tuple[dict, str]]
 
 
-def bench(directory: Path, scenario: str, size: str) -> tuple[dict, str]:
-    """Run one scenario; its figures and what was printed."""
-    done = subprocess.run(
-        [script("cowpreload"), "bench", scenario, f"--{size}", "--output", directory],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    assert done.returncode == 0, done.stderr
-    assert " min in all" in done.stderr
-    figures = json.loads((directory / f"{scenario}-{VERSION}.json").read_text())
-    assert figures["complete"]
-    drawn = (directory / f"{scenario}-{VERSION}.png").exists()
-    assert drawn == (scenario in plots.DRAW and not plots.missing()), done.stderr
-    return figures, done.stdout
+def run(directory: Path, size: str, *scenarios: str) -> None:
+    """Run them; `directory` gets the figures, and what was said and printed."""
+    command = [script("cowpreload"), "bench", *scenarios, f"--{size}"]
+    with (
+        (directory / "said").open("w") as said,
+        (directory / "printed").open("w") as on,
+    ):
+        done = subprocess.run(
+            [*command, "--output", directory], stdout=on, stderr=said, timeout=SECONDS
+        )
+    (directory / "code").write_text(str(done.returncode))
+
+
+@pytest.fixture(scope="session")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """The figures of a scenario, and what was printed: the tiny ones are of one run."""
+
+    def tiny(directory: Path) -> None:
+        run(directory, "tiny", *SERVED)
+
+    def figures(scenario: str, size: str) -> tuple[dict, str]:
+        if size == "tiny":
+            directory = once(tmp_path_factory, "bench-tiny", tiny)
+        else:
+            directory = tmp_path_factory.mktemp(scenario)
+            run(directory, size, scenario)
+        said = (directory / "said").read_text()
+        assert (directory / "code").read_text() == "0", said
+        assert " min in all" in said
+        found = json.loads((directory / f"{scenario}-{VERSION}.json").read_text())
+        assert found["complete"]
+        drawn = (directory / f"{scenario}-{VERSION}.png").exists()
+        assert drawn == (scenario in plots.DRAW and not plots.missing()), said
+        return found, (directory / "printed").read_text()
+
+    return figures
 
 
 def marked(text: str) -> list[int]:
@@ -63,9 +87,9 @@ def marked(text: str) -> list[int]:
 
 
 @SIZES
-def test_the_attempts_of_the_article(tmp_path: Path, size: str) -> None:
+def test_the_attempts_of_the_article(bench: Bench, size: str) -> None:
     """The tiny run leaves some of the attempts out."""
-    figures, printed = bench(tmp_path, "instagram", size)
+    figures, printed = bench("instagram", size)
     assert figures["versions"]["python"] in printed
     plan = instagram.PLANS[size]
     assert set(figures["modes"]) == set(plan.only or [m.key for m in instagram.MODES])
@@ -90,8 +114,8 @@ def test_the_attempts_of_the_article(tmp_path: Path, size: str) -> None:
 
 
 @SIZES
-def test_the_page_of_the_paper(tmp_path: Path, size: str) -> None:
-    figures, _ = bench(tmp_path, "nelson", size)
+def test_the_page_of_the_paper(bench: Bench, size: str) -> None:
+    figures, _ = bench("nelson", size)
     plan = nelson.PLANS[size]
     for host in (SHOWN[each] for each in plan.hosts):
         for mode in ("plain", "all"):
@@ -106,9 +130,9 @@ def test_the_page_of_the_paper(tmp_path: Path, size: str) -> None:
             assert given["capped"]["cap"] < given["uncapped"]["peaks"]["plain"]
 
 
-def test_a_request_costs_processor_time_on_both_hosts(tmp_path: Path) -> None:
+def test_a_request_costs_processor_time_on_both_hosts(bench: Bench) -> None:
     """Of the whole server, divided by its requests; a page takes 10 to 20 ms here."""
-    figures, printed = bench(tmp_path, "cpu", "tiny")
+    figures, printed = bench("cpu", "tiny")
     assert set(figures["cpu"]) == {"gunicorn", "uwsgi"}
     for found in figures["cpu"].values():
         assert 0.5 < found["plain"]["median"] < 1000
@@ -141,8 +165,8 @@ def test_a_cache_is_traced_where_it_is_not_frozen(tmp_path: Path, size: str) -> 
 
 
 @SIZES
-def test_each_allocator_serves_both_pages(tmp_path: Path, size: str) -> None:
-    figures, printed = bench(tmp_path, "allocators", size)
+def test_each_allocator_serves_both_pages(bench: Bench, size: str) -> None:
+    figures, printed = bench("allocators", size)
     plan = allocators.PLANS[size]
     for name in plan.only or [each.name for each in ALLOCATORS]:
         modes = figures["allocators"]

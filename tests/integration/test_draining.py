@@ -9,6 +9,7 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,22 @@ def waiting(host: str, seconds: float) -> str:
     return f"/{'hang' if host == 'gevent' else 'await'}?s={seconds}"
 
 
-@pytest.mark.parametrize("host", ["threaded", *LOOPS])
-def test_an_idle_connection_is_told_before_it_is_closed(
-    servers: Servers, host: str
-) -> None:
+@pytest.fixture(scope="module")
+def server(request: pytest.FixtureRequest, shared: Servers) -> Iterator[Server]:
+    """A host with one worker at a time, which has a minute to leave in."""
+    options = {"graceful-timeout": "60"}
+    with shared.on(request.param, options, workers=1) as server:
+        yield server
+
+
+def on_each(*hosts: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("server", hosts, indirect=True)
+
+
+@on_each("threaded", *LOOPS)
+def test_an_idle_connection_is_told_before_it_is_closed(server: Server) -> None:
     """A client sends on a connection that nobody has announced to close."""
-    server = ready(servers.on(host, workers=1))
+    ready(server)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     told, deadline = False, time.monotonic() + 20
     closing = False
@@ -59,12 +70,12 @@ def test_an_idle_connection_is_told_before_it_is_closed(
     connection.close()
 
 
-@pytest.mark.parametrize("host", ["asgi", "uvicorn"])
+@on_each("asgi", "uvicorn")
 def test_a_connection_that_a_response_has_promised_to_keep_is_kept(
-    servers: Servers, host: str
+    server: Server,
 ) -> None:
     """The worker is told to go between the head of a response and its end."""
-    server = ready(servers.on(host, workers=1))
+    ready(server)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     connection.request("GET", "/begin?s=1.5")
     response = connection.getresponse()
@@ -112,26 +123,22 @@ def test_exit_handlers_run_when_graceful_timeout_ends_a_request(
     assert [status for status, _ in found] == statuses
 
 
-@pytest.mark.parametrize("host", LOOPS)
-def test_a_connection_that_never_sends_does_not_hold_a_worker(
-    servers: Servers, host: str
-) -> None:
+@on_each(*LOOPS)
+def test_a_connection_that_never_sends_does_not_hold_a_worker(server: Server) -> None:
     """Browsers connect ahead."""
-    server = ready(servers.on(host, {"graceful-timeout": "60"}, workers=1))
-    (worker,) = server.workers()
+    (worker,) = ready(server).workers()
     with socket.create_connection(("127.0.0.1", server.port)):
         assert server.get("/")[0] == 200  # later than it, so it was accepted too
         os.kill(worker, signal.SIGTERM)
         wait_until(lambda: not alive(worker), 30, "the worker to be gone")
 
 
-@pytest.mark.parametrize("host", ["asgi", "uvicorn"])
-def test_a_websocket_is_told_to_connect_anew(servers: Servers, host: str) -> None:
+@on_each("asgi", "uvicorn")
+def test_a_websocket_is_told_to_connect_anew(server: Server) -> None:
     """gunicorn's asgi waits for its end until graceful_timeout, and cuts it off."""
     client = pytest.importorskip("websockets.sync.client")
     closed = pytest.importorskip("websockets.exceptions").ConnectionClosed
-    server = ready(servers.on(host, {}, workers=1))
-    (worker,) = server.workers()
+    (worker,) = ready(server).workers()
     with client.connect(f"ws://127.0.0.1:{server.port}/ws") as talk:
         talk.send("one")
         assert talk.recv(timeout=10) == "one"

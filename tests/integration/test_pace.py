@@ -13,7 +13,7 @@ from conftest import QUICK, Servers
 from harness.load import Load
 from harness.processes import alive, wait_until
 from harness.server import Server
-from test_lifecycle import me
+from test_lifecycle import HOSTS, LOOPS, me
 
 from cowpreload.board import open_board
 
@@ -62,11 +62,14 @@ def test_after_a_reload_recycling_is_as_fast_as_before(servers: Servers) -> None
     assert (report.failed, report.wrong) == (0, 0), report.errors[:5]
 
 
-@pytest.mark.parametrize("host", ["sync", "threaded", "asgi", "uwsgi"])
+@pytest.mark.parametrize("host", [*HOSTS, *LOOPS])
 def test_a_recycling_is_logged_when_it_is_decided(servers: Servers, host: str) -> None:
-    """Not when it is over: a request may last, and the operator looks now."""
+    """Not when it is over: a request may last, and the operator looks now.
+
+    A worker is watched while its request hangs, and finishes it.
+    """
     server = servers.on(host, SOFT, workers=1).wait_serving()
-    request, found = in_background(server, "/hang?s=5&mb=80")
+    request, found = in_background(server, "/hang?s=3&mb=80")
     server.wait_log(" recycled ")
     assert not found
     request.join()

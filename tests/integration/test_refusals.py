@@ -178,29 +178,27 @@ def test_a_worker_class_that_cannot_be_ours_is_refused_with_its_reason(
     assert "Traceback" not in server.log
 
 
+FOUND = {
+    "thread": r"thread name=poller runs=.*app\.py:\d+\(.*\) started-by=.*app\.py",
+    "connection": r"fork-safety connection peer=127\.0\.0\.1:\d+ transport=tcp",
+    "file": r"fork-safety file path=.*\.open fd=\d+: ",
+    "lock": r"fork-safety lock path=.*\.lock kind=FLOCK ADVISORY WRITE: ",
+}
+
+
 @pytest.mark.parametrize("host", BOTH)
-@pytest.mark.parametrize(
-    ("broken", "text"),
-    [
-        (
-            "thread",
-            r"thread name=poller runs=.*app\.py:\d+\(.*\) started-by=.*app\.py",
-        ),
-        ("connection", r"fork-safety connection peer=127\.0\.0\.1:\d+ transport=tcp"),
-        ("file", r"fork-safety file path=.*\.open fd=\d+: "),
-        ("lock", r"fork-safety lock path=.*\.lock kind=FLOCK ADVISORY WRITE: "),
-    ],
-)
 def test_what_does_not_survive_the_fork_is_found(
-    servers: Servers, host: str, broken: str, text: str, tmp_path: Path
+    servers: Servers, host: str, tmp_path: Path
 ) -> None:
     """A warning by default, the end of the start under strict."""
-    environ = {"BREAK": broken, "EXIT_LOG": str(tmp_path / "exit")}
+    environ = {"BREAK": ",".join(FOUND), "EXIT_LOG": str(tmp_path / "exit")}
     server = servers.on(host, environ=environ).wait_serving()
-    assert re.search(text, server.log)
-    server.stop()
+    for broken, text in FOUND.items():
+        assert re.search(text, server.log), broken
+    found = server.log.count("cow: fork-safety ")
+    server.kill()
     server = servers.on(host, {"cow-fork-safety": "strict"}, environ=environ)
     assert server.wait_exit() == 1
-    assert "fork-safety=strict: " in server.log
+    assert f"fork-safety=strict: {found} findings; " in server.log
     server = servers.on(host, {"cow-fork-safety": "off"}, environ=environ)
     assert "cow: fork-safety" not in server.wait_serving().log

@@ -144,8 +144,7 @@ def test_uwsgis_reload_loads_and_freezes_anew(servers: Servers) -> None:
 def test_the_shop_serves_under_both_hosts_with_its_own_files(servers: Servers) -> None:
     """The files that a user copies, as they are."""
     environ = {"SHOP_CATALOGUE_MB": "5", "SHOP_NELSON": "0", "PYTHONPATH": str(SITE)}
-    database = servers.database(environ)
-    environ["SHOP_DB"] = str(database)
+    environ["SHOP_DB"] = str(servers.database())
     server = servers.gunicorn(
         "-c", "gunicorn.conf.py", app="shop.wsgi", directory=SITE, environ=environ
     ).wait_serving(workers=4, path="/product/1/")

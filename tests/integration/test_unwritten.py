@@ -9,6 +9,7 @@ import shelve
 import signal
 import time
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -89,45 +90,89 @@ def _stop(server: Server, pid: int) -> None:
     server.signal(signal.SIGTERM)
 
 
-WAYS = {"told": _recycle, "reload": _reload, "stop": _stop}
+@pytest.fixture
+def directory(shared: Servers, request: pytest.FixtureRequest) -> Path:
+    """Where the workers of the shared server of this host write."""
+    return shared.directory / request.node.callspec.params["shared_server"]
+
+
+@pytest.fixture(scope="module")
+def shared_server(request: pytest.FixtureRequest, shared: Servers) -> Iterator[Server]:
+    """A host with one worker at a time; what they write is beside its log."""
+    directory = shared.directory / request.param
+    directory.mkdir()
+    environ = {"UNWRITTEN": str(directory)}
+    with shared.on(
+        request.param, QUICK, workers=1, environ=environ, app="unwritten"
+    ) as server:
+        yield server
+
+
+on_both = pytest.mark.parametrize("shared_server", ["sync", "uwsgi"], indirect=True)
 # Every way on the first of each host; one on the others, which end alike.
-CASES = [(host, way) for host in ("sync", "uwsgi") for way in WAYS]
+CASES = [("sync", "stop"), ("uwsgi", "stop")]
 CASES += [("threaded", "told"), ("asgi", "stop"), ("uwsgi-threaded", "told")]
+WAYS = {"told": _recycle, "reload": _reload, "stop": _stop}
+
+
+def lost_nothing(server: Server, directory: Path, way: str) -> None:
+    pid = int(ready(server).get("/write")[1])
+    WAYS[way](server, pid)
+    gone(pid)
+    assert written(directory / str(pid)) == ALL
+    assert f"worker {pid}\n" in (directory / "preloaded").read_text()
+    # As finalization does: its own temporary file goes, not the one of all workers.
+    assert not list(directory.glob("young-*"))
+    if way != "stop":
+        assert list(directory.glob("preloaded-*"))
+        ready(server)
+
+
+@pytest.mark.parametrize("way", ["told", "reload"])
+@on_both
+def test_what_a_worker_wrote_and_did_not_close_is_not_lost(
+    shared_server: Server, directory: Path, way: str
+) -> None:
+    lost_nothing(shared_server, directory, way)
 
 
 @pytest.mark.parametrize(("host", "way"), CASES)
-def test_what_a_worker_wrote_and_did_not_close_is_not_lost(
+def test_what_is_not_closed_is_not_lost_on_other_hosts_or_at_a_stop(
     servers: Servers, host: str, way: str, tmp_path: Path
 ) -> None:
     environ = {"UNWRITTEN": str(tmp_path)}
     server = servers.on(host, QUICK, workers=1, environ=environ, app="unwritten")
-    pid = int(ready(server).get("/write")[1])
-    WAYS[way](server, pid)
-    gone(pid)
-    assert written(tmp_path / str(pid)) == ALL
-    assert f"worker {pid}\n" in (tmp_path / "preloaded").read_text()
-    # As finalization does: its own temporary file goes, not the one of all workers.
-    assert not list(tmp_path.glob("young-*"))
-    if way != "stop":
-        assert list(tmp_path.glob("preloaded-*"))
-        ready(server)
+    lost_nothing(server, tmp_path, way)
 
 
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@on_both
 def test_what_was_open_when_a_worker_settled_is_not_lost(
-    servers: Servers, host: str, tmp_path: Path
+    shared_server: Server, directory: Path
 ) -> None:
     """The collector no longer lists it."""
-    environ = {"UNWRITTEN": str(tmp_path)}
-    server = servers.on(host, QUICK, workers=1, environ=environ, app="unwritten")
-    pid = int(ready(server).get("/write?settle=yes")[1])
+    server = ready(shared_server)
+    pid = int(server.get("/write?settle=yes")[1])
     assert server.get("/write?settle=yes&tag=more") == (200, str(pid).encode())
     _recycle(server, pid)
     gone(pid)
     for tag in ("", "more"):
-        assert written(tmp_path / f"{pid}{tag}") == ALL
-    assert not list(tmp_path.glob("young-*"))
-    assert list(tmp_path.glob("preloaded-*"))
+        assert written(directory / f"{pid}{tag}") == ALL
+    assert not list(directory.glob("young-*"))
+    assert list(directory.glob("preloaded-*"))
+
+
+@pytest.mark.parametrize("path", ["/full", "/stall?what=nonblocking"])
+@on_both
+def test_what_cannot_be_written_keeps_nothing_else_from_being_written(
+    shared_server: Server, directory: Path, path: str
+) -> None:
+    """A full disk, a closed descriptor, a close() that raises, a full pipe."""
+    server = ready(shared_server)
+    pid = int(server.get(path)[1])
+    os.kill(pid, signal.SIGTERM)
+    gone(pid)
+    assert written(directory / str(pid)) == ALL
+    assert "left with" not in server.log
 
 
 @pytest.mark.parametrize("host", ["sync", "uwsgi"])
@@ -237,18 +282,3 @@ def test_a_file_that_nobody_reads_does_not_hold_the_exit_up(
     wait_until(lambda: server.workers() not in ([], [pid]), 20, "the next worker")
     assert "SIGKILL" not in server.log
     assert server.get("/")[0] == 200
-
-
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
-@pytest.mark.parametrize("path", ["/full", "/stall?what=nonblocking"])
-def test_what_cannot_be_written_keeps_nothing_else_from_being_written(
-    servers: Servers, host: str, path: str, tmp_path: Path
-) -> None:
-    """A full disk, a closed descriptor, a close() that raises, a full pipe."""
-    environ = {"UNWRITTEN": str(tmp_path)}
-    server = servers.on(host, QUICK, workers=1, environ=environ, app="unwritten")
-    pid = int(ready(server).get(path)[1])
-    os.kill(pid, signal.SIGTERM)
-    gone(pid)
-    assert written(tmp_path / str(pid)) == ALL
-    assert "left with" not in server.log

@@ -124,7 +124,11 @@ def test_the_bench_runs_from_the_wheel_alone(
     scripts = tmp_path / "fresh" / "bin"
     (wheel,) = built.glob("*.whl")
     # Without `plot`: the bench then says so and goes on.
-    what = [f"{wheel}[gunicorn,uwsgi,django]"] if extras else ["--no-deps", str(wheel)]
+    what = (
+        [f"{wheel}[gunicorn,uwsgi,django]"]
+        if extras
+        else ["--no-deps", "--no-compile", str(wheel)]
+    )
     pip = (sys.executable, "-m", "pip", "--python", scripts / "python")
     run(*pip, "install", "--quiet", *what, directory=tmp_path)
     if not extras:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,29 @@ from cowpreload.why.examine import examine
 HOSTS = ["sync", "threaded", "uwsgi"]
 
 pytestmark = pytest.mark.skipif(_offsets.own() is None, reason=_offsets.why_not())
+
+
+@pytest.fixture(scope="module")
+def shared_server(request: pytest.FixtureRequest, shared: Servers) -> Iterator[Server]:
+    """A host with one worker at a time."""
+    with shared.on(request.param, workers=1) as server:
+        yield server
+
+
+on_sync = pytest.mark.parametrize("shared_server", ["sync"], indirect=True)
+
+
+def only_worker(server: Server) -> int:
+    """The one that serves now; the one before it may have been killed just now."""
+    board = open_board(ready(server).pid)
+
+    def workers() -> list[int]:
+        there = server.workers()
+        serving = [each.pid for each in board if each.state == "ready"]
+        return there if there == serving else []
+
+    (worker,) = wait_until(workers, 20, "a worker")
+    return worker
 
 
 def why(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -71,10 +95,11 @@ def test_a_worker_serves_on_while_its_copy_is_read(servers: Servers, host: str) 
     assert alive(worker)
 
 
-@pytest.mark.parametrize("host", HOSTS)
-def test_a_worker_that_hangs_takes_part(servers: Servers, host: str) -> None:
+@pytest.mark.parametrize("shared_server", HOSTS, indirect=True)
+def test_a_worker_that_hangs_takes_part(shared_server: Server) -> None:
     """The copy needs the watching thread alone, not Python."""
-    server = ready(servers.on(host, workers=1), workers=1)
+    server = shared_server
+    worker = only_worker(server)
 
     def ask() -> None:
         with contextlib.suppress(OSError, http.client.HTTPException):
@@ -82,7 +107,6 @@ def test_a_worker_that_hangs_takes_part(servers: Servers, host: str) -> None:
 
     hang = threading.Thread(target=ask)
     hang.start()
-    worker = server.workers()[0]
     grown = 6 << 20
     wait_until(lambda: take_reading(worker).private > grown, 20, "the request")
     found = examine(worker)
@@ -92,10 +116,10 @@ def test_a_worker_that_hangs_takes_part(servers: Servers, host: str) -> None:
     assert found.row(Cause.NEW).pages * found.page_size > grown
 
 
-def test_a_stopped_worker_is_read_live(servers: Servers) -> None:
+@on_sync
+def test_a_stopped_worker_is_read_live(shared_server: Server) -> None:
     """It cannot answer; the report says so, and is whole all the same."""
-    server = ready(servers.on("sync", workers=1), workers=1)
-    worker = server.workers()[0]
+    worker = only_worker(shared_server)
     os.kill(worker, signal.SIGSTOP)
     try:
         found = examine(worker)
@@ -113,11 +137,11 @@ def test_a_stopped_worker_is_read_live(servers: Servers) -> None:
 
 
 @pytest.mark.parametrize("live", [True, False])
+@on_sync
 def test_a_worker_that_ends_meanwhile_gives_no_report(
-    servers: Servers, live: bool
+    shared_server: Server, live: bool
 ) -> None:
-    server = ready(servers.on("sync", workers=1), workers=1)
-    worker = server.workers()[0]
+    worker = only_worker(shared_server)
 
     def end(text: str) -> None:
         if text.startswith("looking for"):
@@ -129,11 +153,11 @@ def test_a_worker_that_ends_meanwhile_gives_no_report(
         examine(worker, live=live, progress=end)
 
 
-def test_a_copy_ends_with_its_worker(servers: Servers) -> None:
+@on_sync
+def test_a_copy_ends_with_its_worker(shared_server: Server) -> None:
     from cowpreload.why.still import Still
 
-    server = ready(servers.on("sync", workers=1), workers=1)
-    worker = server.workers()[0]
+    worker = only_worker(shared_server)
     with Still(open_board(worker, writable=True), 1, lambda: None) as still:
         assert still.pid
         assert alive(still.pid)
@@ -145,8 +169,9 @@ def test_a_copy_ends_with_its_worker(servers: Servers) -> None:
         wait_until(lambda: not alive(still.pid), 10, "the copy to end")
 
 
+@on_sync
 def test_a_report_that_is_interrupted_leaves_the_slot_to_the_next(
-    servers: Servers,
+    shared_server: Server,
 ) -> None:
     """While it reads the page map; and one that never saw its copy fail."""
     from cowpreload.why.still import Still
@@ -154,8 +179,7 @@ def test_a_report_that_is_interrupted_leaves_the_slot_to_the_next(
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    server = ready(servers.on("sync", workers=1), workers=1)
-    worker = server.workers()[0]
+    worker = only_worker(shared_server)
     board = open_board(worker, writable=True)
     with pytest.raises(KeyboardInterrupt), Still(board, 1, interrupted):
         pass
@@ -194,12 +218,12 @@ def test_a_killed_report_suspends_no_limit(servers: Servers) -> None:
     assert " growth-limit=" in server.log
 
 
+@on_sync
 def test_a_copy_that_is_not_released_is_forgotten_by_a_new_worker(
-    servers: Servers,
+    shared_server: Server,
 ) -> None:
     """A report that was killed leaves the slot as it is; its next worker is free."""
-    server = ready(servers.on("sync", workers=1), workers=1)
-    worker = server.workers()[0]
+    worker = only_worker(shared_server)
     board = open_board(worker, writable=True)
     board.raw.slot[0].still.state = 1
     wait_until(
@@ -207,9 +231,8 @@ def test_a_copy_that_is_not_released_is_forgotten_by_a_new_worker(
     )
     board.raw.slot[0].still.state = 4
     os.kill(worker, signal.SIGKILL)
-    wait_until(lambda: server.workers() not in ([worker], []), 20, "a new worker")
-    ready(server)
-    check_whole(examine(server.workers()[0]))
+    wait_until(lambda: not alive(worker), 20, "its end")
+    check_whole(examine(only_worker(shared_server)))
 
 
 @pytest.mark.parametrize("host", ["sync", "uwsgi"])
@@ -225,10 +248,10 @@ def test_the_applications_own_wait_does_not_see_the_copy(
         assert server.get("/wait")[1] == b"no children"
 
 
-def test_a_master_and_a_stranger_are_refused(servers: Servers) -> None:
-    server = ready(servers.on("sync", workers=1), workers=1)
+@on_sync
+def test_a_master_and_a_stranger_are_refused(shared_server: Server) -> None:
     with pytest.raises(WhyError, match="is the master"):
-        examine(server.pid)
+        examine(ready(shared_server).pid)
     with pytest.raises(WhyError, match="no such process"):
         examine(2**22 - 1)
     done = why(str(2**22 - 1))
@@ -288,10 +311,16 @@ def serve_site(server: Server, requests: int) -> None:
     assert (report.wrong, report.failed) == (0, 0), report.errors
 
 
+@pytest.mark.parametrize(
+    "catalogue", ["20", pytest.param("145", marks=pytest.mark.deep)]
+)
 @pytest.mark.parametrize("host", ["gunicorn", "uwsgi"])
-def test_the_example_site_is_explained(servers: Servers, host: str) -> None:
+def test_the_example_site_is_explained(
+    servers: Servers, host: str, catalogue: str
+) -> None:
     """Less than a twentieth of its private memory stays unexplained."""
-    environ = {"SHOP_DB": str(servers.database({}))}
+    environ = {"SHOP_CATALOGUE_MB": catalogue, "SHOP_NELSON": "0"}
+    environ["SHOP_DB"] = str(servers.database())
     if host == "uwsgi":
         ini = {"processes": "2", "cow-warmup": WARMUP}
         server = servers.uwsgi(ini, app="shop.wsgi", directory=SITE, environ=environ)

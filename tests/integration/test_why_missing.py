@@ -31,11 +31,19 @@ def install(directory: Path) -> Path:
     header = broken / "internal" / "pycore_interp.h"
     header.parent.mkdir(parents=True)
     header.write_text('#error "this Python has other internal headers"\n')
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-compile",
+    ]
     pip += ["--no-build-isolation", "--target", str(target), str(source)]
     done = subprocess.run(
         pip,
-        env={**os.environ, "CFLAGS": f"-I{broken}"},
+        env={**os.environ, "CFLAGS": f"-O0 -I{broken}"},
         capture_output=True,
         text=True,
         timeout=300,

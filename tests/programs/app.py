@@ -1,7 +1,7 @@
 """A small WSGI and ASGI application whose every behaviour a test can ask for.
 
 Environment: HEAP_MB of inherited objects; EXIT_LOG, a file that exit handlers append
-to; BREAK, one of the ways to be unfit for a preload.
+to; BREAK, ways to be unfit for a preload, with commas.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HEAP = [
 ZONE = datetime.timezone(datetime.timedelta(hours=1), "".join(["a ", "zone"]))
 GROWN: list[bytearray] = []
 LOG = os.environ.get("EXIT_LOG")
-BREAK = os.environ.get("BREAK", "")
+BREAK = os.environ.get("BREAK", "").split(",")
 KEPT: list[object] = []
 
 
@@ -45,26 +45,26 @@ def note(text: str) -> None:
 atexit.register(note, "first")
 atexit.register(note, "second")
 
-if BREAK == "import":
+if "import" in BREAK:
     raise ImportError("the application does not import")
-if BREAK == "thread":
+if "thread" in BREAK:
     threading.Thread(target=lambda: time.sleep(600), name="poller", daemon=True).start()
-if BREAK == "connection":
+if "connection" in BREAK:
     listener = socket.create_server(("127.0.0.1", 0))
     KEPT += [listener, socket.create_connection(listener.getsockname())]
-if BREAK == "file":
+if "file" in BREAK:
     KEPT.append(open(f"{LOG}.open", "w"))
-if BREAK == "lock":
+if "lock" in BREAK:
     import fcntl
 
     KEPT.append(open(f"{LOG}.lock", "w"))
     fcntl.flock(KEPT[-1], fcntl.LOCK_EX)  # type: ignore[arg-type]
-if BREAK == "full-pipe":
+if "full-pipe" in BREAK:
     os.set_blocking(2, False)
     with contextlib.suppress(BlockingIOError):
         while True:
             os.write(2, b"x" * 4096)
-if BREAK == "slow-exit":
+if "slow-exit" in BREAK:
     atexit.register(time.sleep, 3)
 cowpreload.before_fork(lambda: note("before_fork"))
 

@@ -49,7 +49,7 @@ class Plan:
 PLANS = {
     "full": Plan(200, 11, 200, (), 120),
     "quick": Plan(60, 3, 60, (("SHOP_CATALOGUE_MB", "40"), ("SHOP_NELSON", "0")), 20),
-    "tiny": Plan(8, 2, 40, (("SHOP_CATALOGUE_MB", "5"), ("SHOP_NELSON", "0")), 10, 2),
+    "tiny": Plan(4, 2, 12, (("SHOP_CATALOGUE_MB", "5"), ("SHOP_NELSON", "0")), 6, 2),
 }
 
 

@@ -68,11 +68,8 @@ PLANS = {
     "full": Plan(3, 100, 1400, (), 560),
     "quick": Plan(1, 60, 240, SMALL, 65),
     "tiny": Plan(
-        *(1, 8, 12, (("SHOP_CATALOGUE_MB", "5"), ("SHOP_NELSON", "0")), 20, 2),
-        only=(
-            *("gunicorn plain", "gunicorn gc.disable()", "gunicorn all"),
-            *("uwsgi plain", "uwsgi threshold+_exit", "uwsgi all"),
-        ),
+        *(1, 8, 12, (("SHOP_CATALOGUE_MB", "5"), ("SHOP_NELSON", "0")), 12, 2),
+        only=("gunicorn plain", "gunicorn all", "uwsgi plain", "uwsgi all"),
     ),
 }
 

@@ -89,7 +89,7 @@ class Plan:
 PLANS = {
     "full": Plan(50, 100, 5, 100, (), 200, 480),
     "quick": Plan(5, 40, 50, 100, (("SHOP_CATALOGUE_MB", "40"),), 0, 60),
-    "tiny": Plan(2, 8, 500, 20, (("SHOP_CATALOGUE_MB", "5"),), 0, 10, HOSTS[:1]),
+    "tiny": Plan(2, 8, 1250, 8, (("SHOP_CATALOGUE_MB", "5"),), 0, 8, HOSTS[:1]),
 }
 
 
