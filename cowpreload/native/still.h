@@ -24,8 +24,11 @@ enum cow_still_state {
     COW_STILL_RELEASED = 6,
 };
 
-/* How long the watching thread attends; how long a copy that nobody releases lives. */
+/* How long the watching thread attends; how long a copy that nobody releases lives. The
+ * tests of the core give it less patience. */
+#ifndef COW_STILL_ATTEND_MS
 #define COW_STILL_ATTEND_MS 3000u
+#endif
 #define COW_STILL_HELD_MS 120000u
 /* How long it lives without a beat of the report, which was killed or stopped then. By
  * beats and not by a pid: a report may be in another pid namespace, where none is seen.

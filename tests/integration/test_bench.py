@@ -24,7 +24,14 @@ from cowpreload.bench.hall import Hall
 from cowpreload.bench.journal import Journal
 from cowpreload.bench.mode import SHOWN
 from cowpreload.bench.scenario_tables import report
-from cowpreload.bench.scenarios import Options, allocators, caches, instagram, nelson
+from cowpreload.bench.scenarios import (
+    Options,
+    allocators,
+    caches,
+    cpu,
+    instagram,
+    nelson,
+)
 from cowpreload.bench.site import Site, find_site, seeded
 
 pytestmark = pytest.mark.skipif(PYPY, reason="the bench runs on CPython")
@@ -34,7 +41,7 @@ SIZES = pytest.mark.parametrize(
     "size", ["tiny", pytest.param("quick", marks=pytest.mark.deep)]
 )
 # Run together: one database, one plugin, one import of what draws.
-SERVED = ("allocators", "cpu", "instagram", "nelson")
+SERVED = ("allocators", "instagram", "nelson")
 Bench = Callable[[str, str], tuple[dict, str]]
 
 
@@ -130,14 +137,18 @@ def test_the_page_of_the_paper(bench: Bench, size: str) -> None:
             assert given["capped"]["cap"] < given["uncapped"]["peaks"]["plain"]
 
 
+@pytest.mark.deep  # test_wheel asks the same of the wheel
 def test_a_request_costs_processor_time_on_both_hosts(bench: Bench) -> None:
+    check_cpu(*bench("cpu", "quick"), "quick")
+
+
+def check_cpu(figures: dict, printed: str, size: str) -> None:
     """Of the whole server, divided by its requests; a page takes 10 to 20 ms here."""
-    figures, printed = bench("cpu", "tiny")
     assert set(figures["cpu"]) == {"gunicorn", "uwsgi"}
     for found in figures["cpu"].values():
         assert 0.5 < found["plain"]["median"] < 1000
         assert 0.5 < found["all"]["median"] < 1000
-        assert found["ratio"]["n"] == 2
+        assert found["ratio"]["n"] == cpu.PLANS[size].pairs
         low, high = found["ratio"]["quartiles"]
         assert f"{found['ratio']['median']:.2f} ({low:.2f} to {high:.2f})" in printed
 

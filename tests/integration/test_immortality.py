@@ -17,8 +17,10 @@ CAN = sys.implementation.name == "cpython" and (3, 12) <= sys.version_info < (3,
 can = pytest.mark.skipif(not CAN, reason="this interpreter has no immortal objects")
 
 
-@pytest.mark.parametrize("host", ALL_HOSTS)
-@pytest.mark.parametrize("immortal", ["auto", "off"])
+MODES = [(host, "auto") for host in ALL_HOSTS] + [("sync", "off"), ("uwsgi", "off")]
+
+
+@pytest.mark.parametrize(("host", "immortal"), MODES)
 def test_the_heap_is_immortal_where_it_can_be(
     servers: Servers, host: str, immortal: str
 ) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import CLASSES, Servers
-from harness.processes import script, wait_until
+from harness.processes import wait_until
 from harness.server import Server
 
 from cowpreload import served
 from cowpreload.board import open_board
+from cowpreload.cli import main
 from cowpreload.shapes import plain_shape
 from cowpreload.warmup_lines import parse
 
@@ -23,10 +25,15 @@ PAGES = {"/", "/product/#/", "/a%20b/%D0%BF"}
 
 
 def shown(server: Server, *arguments: str) -> str:
-    command = [script("cowpreload"), "warmup", *arguments, str(server.pid)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0, run.stderr
-    return run.stdout
+    return said("warmup", *arguments, str(server.pid))
+
+
+def said(*arguments: str) -> str:
+    """What a command prints, in this process: others test that it is one."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert main(list(arguments)) == 0
+    return printed.getvalue()
 
 
 def learned(server: Server) -> dict[str, Any]:
@@ -63,13 +70,10 @@ def test_pages_that_were_served_are_learned_and_nothing_else(
     assert pages["/a%20b/%D0%BF"]["path"] == "/a%20b/%D0%BF"
     assert pages["/"]["host"] == f"127.0.0.1:{server.port}"
     assert "secret" not in server.log
-    status = subprocess.run(
-        [script("cowpreload"), "status", str(server.pid)],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    assert "traffic: 5 kinds of pages in " in status.stdout
-    assert "warmed at the start: no page" in status.stdout  # of no framework
-    assert "requests; 2 more carried a login (cow-warmup-private)" in status.stdout
+    status = said("status", str(server.pid))
+    assert "traffic: 5 kinds of pages in " in status
+    assert "warmed at the start: no page" in status  # of no framework
+    assert "requests; 2 more carried a login (cow-warmup-private)" in status
     text = shown(server)
     assert "left out: /logout: `logout` ends a session\n" in text
     assert "left out: /product/9/10: warmup-skip\n" in text

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from conftest import HOMEPAGE, PYPY, ROOT
 from harness.processes import script
+from test_bench import check_cpu
 
 # The first that ignores the import line of a .pth.
 NEEDS_START = sys.version_info >= (3, 18)
@@ -113,10 +114,12 @@ def lend(directory: Path) -> None:
 
 @pytest.mark.skipif(PYPY, reason="the bench runs on CPython")
 @pytest.mark.parametrize(
-    "extras", [False, pytest.param(True, marks=pytest.mark.deep)], ids=["lent", "pip"]
+    ("extras", "scenario"),
+    [(False, "cpu"), pytest.param(True, "scale", marks=pytest.mark.deep)],
+    ids=["lent", "pip"],
 )
 def test_the_bench_runs_from_the_wheel_alone(
-    built: Path, tmp_path: Path, extras: bool
+    built: Path, tmp_path: Path, extras: bool, scenario: str
 ) -> None:
     """In an empty environment, outside the checkout."""
     make = (sys.executable, "-m", "venv", "--without-pip", "fresh")
@@ -133,12 +136,16 @@ def test_the_bench_runs_from_the_wheel_alone(
     run(*pip, "install", "--quiet", *what, directory=tmp_path)
     if not extras:
         lend(tmp_path / "fresh")
-    said = run(scripts / "cowpreload", "bench", "scale", "--tiny", directory=tmp_path)
+    command = (scripts / "cowpreload", "bench", scenario, "--tiny")
+    said = run(*command, directory=tmp_path)
     assert "building the uWSGI plugin" in said
     assert said.count("no plots: matplotlib is not installed") == 1
-    (result,) = (tmp_path / "cowpreload-bench").glob("scale-*.json")
+    (result,) = (tmp_path / "cowpreload-bench").glob(f"{scenario}-*.json")
     figures = json.loads(result.read_text())
     assert figures["complete"]
+    if scenario == "cpu":
+        check_cpu(figures, said, "tiny")
+        return
     for found in figures["heaps"]["5"].values():
         assert 0 < found["cost"]["mib_a_worker"] < 60
         assert found["workers"]["2"]["summary"]["private"]["n"] == 2

@@ -81,7 +81,7 @@ def check_whole(found: Sharing) -> None:
 @pytest.mark.parametrize("host", [*HOSTS, "gevent", "uvicorn"])
 def test_a_worker_serves_on_while_its_copy_is_read(servers: Servers, host: str) -> None:
     """No answer is lost, the copy is gone afterwards, and can be made again."""
-    server = ready(servers.on(host, environ={"HEAP_MB": "30"}), workers=2)
+    server = ready(servers.on(host, environ={"HEAP_MB": "10"}), workers=2)
     load = Load(server.port, ["/sum?n=20000"], concurrency=2).start()
     worker = server.workers()[0]
     try:
