@@ -54,7 +54,7 @@ def begin(
         say: logs a line.
     """
     choose(board, settings)
-    if not settings.warmup:
+    if not settings.warmup and not settings.learns:
         return Hint(board, settings)
     if not settings.warmup_auto:
         return None
@@ -62,6 +62,8 @@ def begin(
     from cowpreload.hosts.learning import Learning, why_nothing
 
     why = why_nothing(immortal, uid)
+    if why and settings.warmup_file is None:
+        why += "; cow-warmup-file keeps it for the next start"
     if why:
         say_nothing(say, why)
         return None

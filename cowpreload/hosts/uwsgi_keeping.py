@@ -24,20 +24,22 @@ if TYPE_CHECKING:
     from cowpreload.hosts.keeping import Keeping
 
 # The options that say what is served.
-_NAMES = ("module", "wsgi", "wsgi-file", "file", "mount", "callable")
+_NAMES = ("module", "wsgi", "wsgi-file", "file", "mount")
 
 _keeping: list[Keeping] = []
 
 
 def _application() -> str:
     """What the ini calls the application, or the applications."""
-    options = sys.modules["uwsgi"].opt
-    given = []
-    for name in _NAMES:
-        value = options.get(name, ())
-        values = value if isinstance(value, (list, tuple)) else (value,)
-        given += [v.decode(errors="replace") for v in values if isinstance(v, bytes)]
-    return name_as_given(",".join(given))
+    given = ",".join(text for name in _NAMES for text in _option(name))
+    return name_as_given(":".join((given, *_option("callable"))))
+
+
+def _option(name: str) -> list[str]:
+    """The texts that the ini gives."""
+    value = sys.modules["uwsgi"].opt.get(name, ())
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return [each.decode(errors="replace") for each in values if isinstance(each, bytes)]
 
 
 def begin(settings: Settings) -> None:

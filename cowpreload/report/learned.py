@@ -36,7 +36,7 @@ def learned_table(
     if not shapes and not left_out and not withheld:
         return (
             "no request was noted; noted are GETs without a query and without a login, "
-            "answered with 200, of a server with cow-warmup = auto"
+            "answered with 200, of a server with cow-warmup = auto or a cow-warmup-file"
         )
     hosts = {each.host for each in shapes}
     lines = [learned_line(noted, shapes, withheld)]
