@@ -180,7 +180,8 @@ def _warm_found(
     )
     with WAITING.kept():
         report = found.warm()
-    WARMED.parts.append(Part(app, manner, serves))
+    # The session ends with this warm up; the next has its own.
+    WARMED.parts.append(Part(app, replace(manner, cookie=""), serves))
     WARMED.paths += [each.path for each in report.warmed()]
     return report
 

@@ -101,11 +101,12 @@ def signed_in_load(server: Server) -> Load:
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
 def test_what_members_request_is_warmed_anew_as_the_user(
-    servers: Servers, site: dict[str, str]
+    servers: Servers, site: dict[str, str], host: str
 ) -> None:
     options = {**QUICK, **AUTO, "cow-warmup-worth": "4M", "cow-warmup-private": "on"}
-    server = servers.on("sync", options, workers=2, app="members", environ=site)
+    server = servers.on(host, options, workers=2, app="members", environ=site)
     server.wait_serving(workers=2)
     load = signed_in_load(server)
     try:
@@ -120,11 +121,15 @@ def test_what_members_request_is_warmed_anew_as_the_user(
     assert "visitor" not in server.log
 
 
+@pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
+@pytest.mark.parametrize(
+    "host", ["sync", pytest.param("uwsgi", marks=pytest.mark.deep)]
+)
 def test_what_a_login_keeps_from_being_learned_is_said_once(
-    servers: Servers, site: dict[str, str]
+    servers: Servers, site: dict[str, str], host: str
 ) -> None:
     options = {**QUICK, "cow-warmup": "auto", "cow-warmup-worth": "4M"}
-    server = servers.on("sync", options, workers=2, app="members", environ=site)
+    server = servers.on(host, options, workers=2, app="members", environ=site)
     server.wait_serving(workers=2)
     load = signed_in_load(server)
     try:
