@@ -26,6 +26,8 @@ AUTO = {**QUICK, "cow-warmup": "auto", "cow-warmup-worth": "4M"}
 NAMES = ("a", "b", "c%20%25%D0%BF")
 PATHS = [f"/kind/{name}/{number}" for number in range(20) for name in NAMES]
 SLOW = [*PATHS, "/kind/slow/1"]
+# The same code as on gunicorn, but for what each host's short tests look at.
+UWSGI = pytest.param("uwsgi", marks=pytest.mark.deep)
 
 
 def is_page(path: str, status: int, body: bytes) -> bool:
@@ -100,7 +102,7 @@ def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     assert again.total_pss > 3 * again.grown_before / 2
 
 
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize("host", ["sync", UWSGI])
 def test_a_server_without_any_warm_up_says_once_what_it_could_save(
     servers: Servers, host: str
 ) -> None:
@@ -133,7 +135,11 @@ def test_what_was_to_stay_mortal_is_not_frozen_again(
     ("ini", "why"),
     [
         ({"log-master": "true"}, "the master writes what workers log"),
-        ({"master-as-root": "true", "uid": "nobody"}, "the master runs as uid=0, "),
+        pytest.param(
+            {"master-as-root": "true", "uid": "nobody"},
+            "the master runs as uid=0, ",
+            marks=pytest.mark.deep,
+        ),
     ],
 )
 def test_a_master_that_must_not_request_pages_says_why(
@@ -146,17 +152,19 @@ def test_a_master_that_must_not_request_pages_says_why(
 
 
 @needs_uwsgi
-def test_a_lock_of_uwsgis_that_a_page_holds_at_its_end_is_free_again(
+@pytest.mark.deep
+def test_mounted_applications_of_one_interpreter_are_warmed_each_below_its_own_mount(
     servers: Servers,
 ) -> None:
-    """The trial kills its child; each worker waited for such a lock for ever."""
-    ini = {**AUTO, "sharedarea": "1", "processes": "2"}
-    environ = {"LOCK": "trial"}
-    server = servers.uwsgi(ini, app="learning", environ=environ)
-    server.wait_serving(PATHS[0], workers=2)
-    with loaded(server, [*PATHS, "/kind/lock/1"]):
-        server.wait_log("cow: warmed anew pages=3 dropped=1 ", 60)
+    ini = {"mount": ["/a=learning.py", "/b=app.py"], "manage-script-name": "true"}
+    ini |= {"single-interpreter": "true", "processes": "2", "forkbomb-delay": "0"}
+    paths = [f"/a{path}" for path in PATHS]
+    server = servers.uwsgi({**AUTO, **ini}, app=None)
+    server.wait_serving(paths[0], workers=2)
+    with loaded(server, paths):
+        server.wait_log("cow: warmed anew pages=3 dropped=0 ", 60)
         server.wait_log("cow: warmed anew: all workers are replaced", 60)
+    assert int(server.get("/a/kind/a/7")[1].split()[1]) == server.pid
 
 
 def test_gunicorn_23_warms_up_anew(servers: Servers, gunicorn23: Path) -> None:
@@ -183,7 +191,7 @@ def test_a_gain_that_does_not_come_leaves_the_other_workers(servers: Servers) ->
     assert warmings.read(board)[1].verdict == "not confirmed"
 
 
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize("host", ["sync", UWSGI])
 def test_pages_that_misbehave_are_left_out_and_the_server_serves_on(
     servers: Servers, tmp_path: Path, host: str
 ) -> None:
@@ -259,7 +267,8 @@ def test_a_master_that_is_told_to_end_meanwhile_does(
 @pytest.mark.parametrize(
     ("host", "number"),
     [
-        *(("sync", signal.SIGHUP), ("sync", signal.SIGTTIN), ("uwsgi", signal.SIGHUP)),
+        *(("sync", signal.SIGHUP), ("sync", signal.SIGTTIN)),
+        pytest.param("uwsgi", signal.SIGHUP, marks=pytest.mark.deep),
         pytest.param("sync", signal.SIGTTOU, marks=pytest.mark.deep),
     ],
 )
@@ -283,7 +292,7 @@ def test_another_signal_meanwhile_is_obeyed_and_no_request_is_lost(
     assert "a signal came" in server.log
 
 
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize("host", ["sync", UWSGI])
 def test_a_worker_that_dies_meanwhile_is_replaced(servers: Servers, host: str) -> None:
     environ = {"SLOW": "master"}
     server = servers.on(host, AUTO, workers=2, app="learning", environ=environ)

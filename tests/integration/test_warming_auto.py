@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import Servers
+from conftest import Servers, needs_uwsgi
 from harness.processes import children, wait_until
 from harness.server import Server
 
@@ -92,6 +92,19 @@ def test_a_page_that_hangs_in_the_trial_costs_its_time_limit(
         ["/hang", "/native"], "no answer within 0.5 s"
     )
     assert asked(server, "master") == ["/last"] * 2
+
+
+@needs_uwsgi
+def test_a_lock_of_uwsgis_that_a_page_holds_at_its_end_is_free_again(
+    servers: Servers,
+) -> None:
+    """Each worker waited for such a lock for ever."""
+    ini = {**QUICK, "sharedarea": "1"}
+    environ = {"PAGES": "lock,last"}
+    server = servers.uwsgi(ini, app="misbehaving", environ=environ)
+    server.wait_serving("/last")
+    assert dropped(server) == {"/lock": "ended the process by SIGKILL"}
+    assert server.get("/lock")[0] == 200
 
 
 IN_MASTER = "plain,hang,raise,end,leap,generator,thread,connection,fails,login,last"

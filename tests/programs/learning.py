@@ -46,16 +46,6 @@ def catch_all() -> None:
             time.sleep(4)
 
 
-def lock() -> None:
-    sys.modules["uwsgi"].sharedarea_rlock(0)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def wait_for_lock() -> None:
-    sys.modules["uwsgi"].sharedarea_wlock(0)
-    sys.modules["uwsgi"].sharedarea_unlock(0)
-
-
 def leave_in_c() -> None:
     atexit.register(os.write, 2, b"exit handlers of a trial\n")
     ctypes.CDLL(None).exit(5)
@@ -96,7 +86,6 @@ PLANTS = {
     "leap": leap,
     "database": connect,
     "memory": lambda: bytearray(b"x") * (500 << 20) and None,
-    "lock": lock,
     "finish": leave_in_c,
 }
 
@@ -118,8 +107,6 @@ def answer(path: str, warming: bool) -> str:
     if name in PLANTS:
         if warming:
             plant(name)
-        elif name == "lock":
-            wait_for_lock()
         return f"{os.getpid()} {os.getpid()} 18000"
     if name not in MADE or (os.environ.get("NEVER") and not warming):
         heap: list[object] = [{"number": i, "text": f"{name} {i}"} for i in range(9000)]

@@ -34,6 +34,16 @@ def hang() -> None:
     time.sleep(600)
 
 
+def lock() -> None:
+    sys.modules["uwsgi"].sharedarea_rlock(0)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def wait_for_lock() -> None:
+    sys.modules["uwsgi"].sharedarea_wlock(0)
+    sys.modules["uwsgi"].sharedarea_unlock(0)
+
+
 def hang_native() -> None:  # C code that neither returns nor looks at signals
     collections.deque(itertools.repeat(0), maxlen=0)
 
@@ -142,12 +152,16 @@ def answer(name: str, warming: bool) -> int:
     if AT_IMPORT == "connection":
         LINK.say()
     if not warming:
+        if name == "lock":
+            wait_for_lock()
         return 200
     who = "master" if os.getpid() == MASTER else "trial"
     os.write(2, f"asked {who} /{name}\n".encode())
     if misbehaves():
         if name in PAGES:
             PAGES[name]()
+        elif name == "lock":
+            lock()
         return STATUSES.get(name, 200)
     return 200
 
