@@ -30,13 +30,15 @@ def _measure(demo: Demo, mode: str) -> Figures:
 
 def main() -> None:
     """Measure and print."""
-    common.parser(__doc__).parse_args()
+    parser = common.parser(__doc__)
+    parser.add_argument("--only", default="", help="modes with this text in their name")
+    modes = [mode for mode in MODES if parser.parse_args().only in mode]
     figures: Figures = {}
     with Demo.closing() as demo:
-        for mode in MODES:
+        for mode in modes:
             figures[mode] = _measure(demo, mode)
     # Plain servers do not say how much they inherited: as much as cow's.
-    heap = {mode.split()[0]: figures[mode]["heap"] for mode in MODES if "cow" in mode}
+    heap = {mode.split()[0]: figures[mode]["heap"] for mode in modes if "cow" in mode}
     for mode, each in figures.items():
         size = heap[mode.split()[0]] / 1e6
         each["heap_mb"] = round(size, 1)
