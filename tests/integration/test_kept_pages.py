@@ -46,8 +46,8 @@ def stop(server: Server) -> None:
     ("host", "options"),
     [
         ("sync", {"cow-warmup": "auto"}),
-        ("asgi", {"cow-immortal": "off"}),
-        ("uwsgi", {}),
+        ("uwsgi", {"cow-immortal": "off"}),
+        pytest.param("asgi", {}, marks=pytest.mark.deep),
     ],
 )
 def test_what_visitors_requested_is_warm_at_the_next_start_before_any_request(
@@ -100,7 +100,13 @@ def test_a_damaged_file_ends_no_start_and_is_left_alone(
     assert file.read_bytes() == b"\x00\xff damaged" * 99
 
 
-@pytest.mark.parametrize("host", ["sync", "asgi", "uwsgi"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "sync",
+        *(pytest.param(each, marks=pytest.mark.deep) for each in ("asgi", "uwsgi")),
+    ],
+)
 def test_a_page_that_no_server_would_catch_is_dropped_and_the_server_starts(
     servers: Servers, tmp_path: Path, host: str
 ) -> None:
