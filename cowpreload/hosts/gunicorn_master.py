@@ -7,6 +7,7 @@ thread, and must not raise once the server runs.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -250,7 +251,8 @@ class Master:
 
     def _end(self, arbiter: Any) -> None:
         """The last of the master: gunicorn would call sys.exit() next."""
-        KEEPER.end(self.board)
+        with contextlib.suppress(BaseException):  # gunicorn 23's handler, even now
+            KEEPER.end(self.board)
         bound_the_end()
         if self.immortal:
             # Finalization expects that what nobody holds is freed.
