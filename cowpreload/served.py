@@ -42,6 +42,7 @@ class Noting:
 
     def __init__(self, board: Board) -> None:
         self._served = ffi.addressof(board.raw, "served")
+        self._note = lib.cow_served_note
         self._seen = 0
 
     def note(
@@ -55,8 +56,12 @@ class Noting:
             cookie: the Cookie header; a login may be known by it.
             authorized: whether there is an Authorization header.
         """
-        texts = path, len(path), host, len(host), cookie, len(cookie)
-        return bool(lib.cow_served_note(self._served, *texts, authorized))
+        served, of_path, of_host = self._served, len(path), len(host)
+        return bool(
+            self._note(
+                served, path, of_path, host, of_host, cookie, len(cookie), authorized
+            )
+        )
 
     def _skip(self) -> bool:
         self._seen = seen = self._seen + 1  # two threads may lose a count
@@ -66,7 +71,9 @@ class Noting:
         self, worker: Any, request: Any, environ: Any, response: Any
     ) -> None:
         """gunicorn's post_request hook, of a worker that serves WSGI. Never raises."""
-        if self._skip():
+        # What `_skip` and `note` do is written out here: to call them costs 0.3 µs.
+        self._seen = seen = self._seen + 1
+        if seen > _FIRST and seen % _ONE_IN:
             return
         try:
             if request.method != "GET" or request.query or response.status_code != 200:
@@ -75,10 +82,18 @@ class Noting:
             prefix = environ["SCRIPT_NAME"]
             if prefix:  # which a warm up does not have
                 path = path.removeprefix(prefix)
-            self.note(
-                path.encode("latin-1"),
-                environ.get("HTTP_HOST", "").encode("latin-1"),
-                environ.get("HTTP_COOKIE", "").encode("latin-1"),
+            path = path.encode("latin-1")
+            host = environ.get("HTTP_HOST", "").encode("latin-1")
+            cookie = environ.get("HTTP_COOKIE")
+            cookie = cookie.encode("latin-1") if cookie else b""
+            self._note(
+                self._served,
+                path,
+                len(path),
+                host,
+                len(host),
+                cookie,
+                len(cookie),
                 "HTTP_AUTHORIZATION" in environ,
             )
         except Exception:  # noqa: BLE001 - a worker class has something else there

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Servers, once
+from conftest import PROGRAMS, Servers, once, run
 
 BOTH = ["sync", "uwsgi"]
 # The oldest that is supported, where this interpreter still has what it imports (cgi,
@@ -84,3 +85,19 @@ def test_a_cache_that_does_not_close_is_said_and_the_start_goes_on(
     server.wait_log("cow: closing Django's caches: raised OSError: the cache does not")
     assert server.log.count("cow: closing") == 1
     assert "Traceback" in server.log
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_session_of_a_user_is_one_in_every_version(
+    version: str, tmp_path: Path, django_of: Callable[[str], Path]
+) -> None:
+    """What is signed with the user's password, and how, has changed."""
+    environ = {"PYTHONPATH": str(django_of(version)), "PYTHONWARNINGS": "ignore"}
+    environ = {**os.environ, **environ}
+    done = run("sessions.py", str(tmp_path), cwd=PROGRAMS, env=environ)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    engines = ("db", "cached_db", "cache", "file", "signed_cookies")
+    assert {made[each]["seen"] for each in engines} == {"warm@example.org"}
+    assert {made[each]["left"] for each in engines} == {0}
+    assert made["logins"] == {"signals": 0, "last": ["None", "None"]}
