@@ -197,7 +197,7 @@ def test_both_hosts_report_the_same_way(servers: Servers) -> None:
 
 # Its own threaded worker lost two in five.
 @pytest.mark.parametrize("wanted", [15, pytest.param(50, marks=pytest.mark.deep)])
-@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.deep), "3"])
 def test_recycling_on_gunicorn_23_loses_no_request(
     servers: Servers, gunicorn23: Path, threads: str, wanted: int
 ) -> None:

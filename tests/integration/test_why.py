@@ -78,7 +78,11 @@ def check_whole(found: Sharing) -> None:
 
 
 @pytest.mark.each_python
-@pytest.mark.parametrize("host", [*HOSTS, "gevent", "uvicorn"])
+@pytest.mark.parametrize(
+    "host",
+    ["sync", "uwsgi", "gevent"]
+    + [pytest.param(each, marks=pytest.mark.deep) for each in ("threaded", "uvicorn")],
+)
 def test_a_worker_serves_on_while_its_copy_is_read(servers: Servers, host: str) -> None:
     """No answer is lost, the copy is gone afterwards, and can be made again."""
     server = ready(servers.on(host, environ={"HEAP_MB": "10"}), workers=2)
@@ -312,9 +316,13 @@ def serve_site(server: Server, requests: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "catalogue", ["20", pytest.param("145", marks=pytest.mark.deep)]
+    ("host", "catalogue"),
+    [("gunicorn", "20")]
+    + [
+        pytest.param(host, "145", marks=pytest.mark.deep)
+        for host in ("gunicorn", "uwsgi")
+    ],
 )
-@pytest.mark.parametrize("host", ["gunicorn", "uwsgi"])
 def test_the_example_site_is_explained(
     servers: Servers, host: str, catalogue: str
 ) -> None:

@@ -65,7 +65,7 @@ if "full-pipe" in BREAK:
         while True:
             os.write(2, b"x" * 4096)
 if "slow-exit" in BREAK:
-    atexit.register(time.sleep, 3)
+    atexit.register(time.sleep, 1.5)
 cowpreload.before_fork(lambda: note("before_fork"))
 
 

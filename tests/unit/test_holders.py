@@ -93,7 +93,8 @@ def test_no_preloaded_object_keeps_what_comes_after_it(mode: str) -> None:
     """But for chains whose nodes nobody kept mortal; all are flat without us."""
     found = figures("chains.py", mode)
     assert len(found) > 20
-    growing = {name for name, (grown,) in found.items() if grown > 500_000}
+    # Of 15,000 rounds: 750,000 bytes where a node is kept, 75,000 at most elsewhere.
+    growing = {name for name, (grown,) in found.items() if grown > 250_000}
     assert growing == (KEPT if mode == "on" else set())
 
 
