@@ -126,6 +126,7 @@ class Learner:
         self._noted_then = 0
         self._not_before = 0.0
         self._done: set[tuple[str, str]] = set()
+        self._failed: set[tuple[str, str]] = set()
         self.attempts = 0
 
     def may_pay(self, turn: float, views: Sequence[SlotView], workers: int) -> bool:
@@ -153,9 +154,18 @@ class Learner:
         new = [each for each in sight.shapes if self._is_new(each)]
         return new[:MOST_PAGES] if any(each in common for each in new) else []
 
-    def attempted(self, turn: float, pages: Sequence[Shape]) -> None:
-        """There was a warm up; these were requested, or tried in vain: not again."""
-        self._done |= {(each.host, each.shape) for each in pages}
+    def attempted(
+        self, turn: float, warmed: Sequence[Shape], in_vain: Sequence[Shape] = ()
+    ) -> None:
+        """There was a warm up; these were requested, and those did not survive it.
+
+        The latter are tried once more: in a trial on a machine that had much else to
+        do, no page of a site answered in time.
+        """
+        failed = {(each.host, each.shape) for each in in_vain}
+        self._done |= {(each.host, each.shape) for each in warmed}
+        self._done |= failed & self._failed
+        self._failed |= failed
         self._not_before = turn + DISTANCE_TURNS * _FARTHER**self.attempts
         self.attempts += 1
 

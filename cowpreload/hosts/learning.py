@@ -127,7 +127,8 @@ class Learning:
             return
         total_pss = _total_pss(views)
         done = rewarm(master, self._settings, wanted)
-        self._learner.attempted(turn, () if done.interrupted else wanted)
+        in_vain = [each for each in wanted if each not in done.pages]
+        self._learner.attempted(turn, done.pages, () if done.interrupted else in_vain)
         master.say(done.line)
         if done.pages:
             warming = replace(done.warming, total_pss=total_pss)

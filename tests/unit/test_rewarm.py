@@ -106,6 +106,17 @@ def test_what_was_warm_at_the_start_is_no_reason() -> None:
     assert learner.wanted(replace(last, shapes=PAGES[:1])) == []
 
 
+def test_what_failed_is_tried_once_more() -> None:
+    """A busy machine lets no page answer in time; a page that hangs, hangs again."""
+    learner = Learner(WORTH)
+    last = settled(learner)
+    learner.attempted(last.turn, PAGES[:1], PAGES[1:])
+    again = replace(last, turn=last.turn + DISTANCE_TURNS)
+    assert learner.wanted(again) == [PAGES[1]]
+    learner.attempted(again.turn, (), PAGES[1:])
+    assert learner.wanted(replace(last, turn=1e6)) == []
+
+
 def test_what_was_tried_is_not_tried_again_and_attempts_become_rarer() -> None:
     learner = Learner(WORTH)
     last = settled(learner)
