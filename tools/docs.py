@@ -35,7 +35,7 @@ def demo(version: str) -> str:
     return demo_table(figures).markdown()
 
 
-SCENARIOS = ("allocators", "caches", "cpu", "instagram", "nelson", "scale")
+SCENARIOS = ("allocators", "caches", "cpu", "instagram", "learn", "nelson", "scale")
 VERSIONS = ("3.13", "3.11")
 
 

@@ -66,13 +66,54 @@ def readme(results: Mapping[str, Figures]) -> str:
                     ratio(cpu["cpu"][host]["ratio"]) if mode == "all" else "1",
                 )
             )
+        rows += _learned(results, host)
     head = ("mode", "private/worker", "shared/worker", "total PSS", "one more worker")
     return (
         f"{setting(dict(instagram))}; {plan['workers']} workers, "
         f"{plan['warm'] + plan['end']} requests; MiB; one more worker with a catalogue "
         f"of {heap} MB; processor time of a request relative to preload, median and "
         f"quartiles of {cpu['cpu']['gunicorn']['ratio']['n']} pairs, from a run of its "
-        "own:\n\n" + table((*head, "CPU a request"), rows)
+        "own:\n\n" + table((*head, "CPU a request"), rows) + _beside(results)
+    )
+
+
+def _learned(results: Mapping[str, Figures], host: str) -> list[tuple[str, ...]]:
+    """The row of a server that finds by itself what to warm, if it was measured."""
+    found = results.get("learn", {}).get("modes", {}).get(f"{host} hidden")
+    if found is None or not found["replaced"]:
+        return []
+    end = found["end"]
+    return [
+        (
+            f"{SHOWN[host]} cow, nothing configured",
+            mib(end["private"], 1),
+            mib(end["shared"], 1),
+            f"{end['total_pss'] / MIB:.0f}",
+            *("-", "-"),
+        )
+    ]
+
+
+def _beside(results: Mapping[str, Figures]) -> str:
+    """What the rows without a list are to be compared with: those of their run."""
+    learn = results.get("learn")
+    if learn is None:
+        return ""
+    plan = learn["method"]["plan"]
+
+    def total(name: str) -> str:
+        return ", ".join(
+            f"{SHOWN[host]} {learn['modes'][key]['end']['total_pss'] / MIB:.0f}"
+            for host in SHOWN
+            if (key := f"{host} {name}") in learn["modes"]
+        )
+
+    return (
+        "\n\nNothing configured: `cow-warmup = auto` alone, and no routes known: what "
+        "it warms, it has learned from its traffic. Of a run of its own, of "
+        f"{plan['bursts'] * plan['burst']} requests, in which the total PSS with a "
+        f"hand-written list was {total('list')}, and without any warm up "
+        f"{total('cold')}."
     )
 
 

@@ -19,6 +19,13 @@ from cowpreload.units import MIB
 
 HASH = "cowpreload-json-sha256"
 PLAIN, OURS, GREY = "#b5563c", "#2f6f8f", "#9a9a9a"
+LEARN = {  # colour and line of each mode
+    "cold": (PLAIN, "-"),
+    "list": (GREY, "-"),
+    "auto": (OURS, "-"),
+    "hidden": (OURS, "--"),
+    "file": (OURS, ":"),
+}
 
 
 def figures_hash(path: Path) -> str:
@@ -114,8 +121,45 @@ def _scale(figures: Figures, new: Callable[..., Any]) -> Any:
     return figure
 
 
+def _learn(figures: Figures, new: Callable[..., Any]) -> Any:
+    """Over time: total PSS above, private memory of a worker below; a host a column."""
+    modes = list(figures.get("modes", {}).values())
+    hosts = [each for each in SHOWN if any(mode["host"] == each for mode in modes)]
+    size = (4.2 * len(hosts), 6)
+    figure, axes = new(2, len(hosts), figsize=size, sharex=True, squeeze=False)
+    for column, host in enumerate(hosts):
+        for mode in modes:
+            if mode["host"] != host:
+                continue
+            colour, style = LEARN[mode["name"]]
+            private = [
+                sum(each or 0 for each in point) / len(mode["private"]) / MIB
+                for point in zip(*mode["private"], strict=True)
+            ]
+            total = [each / MIB for each in mode["total_pss"]]
+            for row, line in enumerate((total, private)):
+                axes[row][column].plot(
+                    mode["seconds"],
+                    line,
+                    color=colour,
+                    linestyle=style,
+                    linewidth=1.2,
+                    label=mode["name"],
+                )
+        axes[0][column].set_title(SHOWN[host], fontsize=9)
+        axes[1][column].set_xlabel("seconds of requests", fontsize=8)
+        axes[1][column].set_ylim(bottom=0)
+        axes[0][column].legend(fontsize=7)
+        for axis in axes[:, column]:
+            axis.tick_params(labelsize=7)
+    axes[0][0].set_ylabel("total PSS, MiB", fontsize=8)
+    axes[1][0].set_ylabel("private, MiB a worker", fontsize=8)
+    return figure
+
+
 DRAW: dict[str, tuple[str, Callable[[Figures, Callable[..., Any]], Any]]] = {
     "instagram": ("modes", _instagram),
+    "learn": ("modes", _learn),
     "nelson": ("memory", _nelson),
     "scale": ("heaps", _scale),
 }

@@ -24,6 +24,7 @@ from cowpreload.bench.scenarios import (
     caches,
     cpu,
     instagram,
+    learn,
     nelson,
     scale,
 )
@@ -35,6 +36,7 @@ SCENARIOS: dict[str, Any] = {
     "caches": caches,
     "cpu": cpu,
     "instagram": instagram,
+    "learn": learn,
     "nelson": nelson,
     "scale": scale,
 }

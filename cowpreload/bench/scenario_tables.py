@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from textwrap import fill
 
-from cowpreload.bench import allocator_tables, cache_tables
+from cowpreload.bench import allocator_tables, cache_tables, learn_tables
 from cowpreload.bench.mode import SHOWN
 from cowpreload.bench.render import WIDTH, Table
 from cowpreload.bench.stats import Figures
@@ -272,6 +272,7 @@ TABLES: dict[str, Callable[[Figures], list[Table]]] = {
     "caches": cache_tables.tables,
     "cpu": _cpu,
     "instagram": _instagram,
+    "learn": learn_tables.tables,
     "nelson": _nelson,
     "scale": _scale,
 }

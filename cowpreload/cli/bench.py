@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 HELP = "measure what is shared, mode by mode, on real servers"
-_NAMES = ("allocators", "caches", "cpu", "instagram", "nelson", "scale")
+_NAMES = ("allocators", "caches", "cpu", "instagram", "learn", "nelson", "scale")
 
 
 def _name(text: str) -> str:

@@ -33,6 +33,7 @@ from cowpreload.bench.scenarios import (
     nelson,
 )
 from cowpreload.bench.site import Site, find_site, seeded
+from cowpreload.immortal import WHY_NOT
 
 pytestmark = pytest.mark.skipif(PYPY, reason="the bench runs on CPython")
 VERSION = "{}.{}".format(*sys.version_info)
@@ -151,6 +152,22 @@ def check_cpu(figures: dict, printed: str, size: str) -> None:
         assert found["ratio"]["n"] == cpu.PLANS[size].pairs
         low, high = found["ratio"]["quartiles"]
         assert f"{found['ratio']['median']:.2f} ({low:.2f} to {high:.2f})" in printed
+
+
+@pytest.mark.deep
+def test_a_server_learns_what_to_warm(tmp_path: Path) -> None:
+    """The tiny run has no list; what was found is warmed, and no request is lost."""
+    figures, printed = bench(tmp_path, "learn", "tiny")
+    cold, found = (figures["modes"][f"gunicorn {n}"] for n in ("cold", "hidden"))
+    assert cold["lost"] == found["lost"] == cold["replaced"] == 0
+    assert [each["pages"] for each in cold["warmings"]] == [{}]
+    if WHY_NOT:  # a mortal heap is not warmed anew
+        return
+    assert [each["pages"] for each in found["warmings"]][1]["traffic"] >= 2
+    assert found["warmings"][1]["verdict"] == "confirmed"
+    assert found["replaced"] == 2
+    assert found["end"]["private"]["median"] < cold["end"]["private"]["median"]
+    assert "gunicorn hidden" in printed
 
 
 @SIZES
