@@ -7,7 +7,6 @@ thread, and must not raise once the server runs.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -29,7 +28,7 @@ from cowpreload.hosts.gunicorn_keeping import KEEPER
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_serving import GunicornMaster, at_turns
 from cowpreload.hosts.gunicorn_settings import config_file_names, without_effect
-from cowpreload.hosts.gunicorn_signals import Waiting, running_arbiter
+from cowpreload.hosts.gunicorn_signals import Waiting, children_wait, running_arbiter
 from cowpreload.hosts.gunicorn_stages import (
     import_control_server,
     make_board,
@@ -251,7 +250,7 @@ class Master:
 
     def _end(self, arbiter: Any) -> None:
         """The last of the master: gunicorn would call sys.exit() next."""
-        with contextlib.suppress(BaseException):  # gunicorn 23's handler, even now
+        with children_wait():
             KEEPER.end(self.board)
         bound_the_end()
         if self.immortal:

@@ -16,6 +16,7 @@ from cowpreload.board import Board
 from cowpreload.freezing import Walk
 from cowpreload.hosts.gunicorn_interface import interface_of, runs_lifespan, script_name
 from cowpreload.hosts.gunicorn_log import Unfailing
+from cowpreload.hosts.gunicorn_signals import children_wait
 from cowpreload.hosts.gunicorn_warmup import started_since
 from cowpreload.hosts.serving import Part
 from cowpreload.hosts.turns import Turns, begin
@@ -46,10 +47,31 @@ def at_turns(
     )
 
 
+@contextlib.contextmanager
+def _noted(came: list[int]) -> Iterator[None]:
+    """Add to `came` the number of each signal that gunicorn's handlers queue."""
+    before: dict[int, Any] = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        before[number](number, frame)
+
+    try:
+        for number in Arbiter.SIGNALS:
+            handler = signal.getsignal(number)
+            if callable(handler):  # not one that the application ignores
+                before[number] = handler
+                signal.signal(number, note)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class GunicornMaster:
     """An arbiter, as Serving has it."""
 
-    # gunicorn 23 reaps workers in its handler.
+    # gunicorn 23 reaps workers in its handler, at any time.
     own: tuple[type[BaseException], ...] = (HaltServer,)
     at_fork = True
 
@@ -83,37 +105,21 @@ class GunicornMaster:
         stop = getattr(arbiter, "_stop_control_server", None)
         start = getattr(arbiter, "_start_control_server", None)
         came: list[int] = []
-        raised: list[BaseException] = []
-        before: dict[int, Any] = {}
 
-        def note(number: int, frame: FrameType | None) -> None:
-            came.append(number)
-            try:
-                before[number](number, frame)
-            except BaseException as error:
-                # gunicorn 23 reaps workers here, and may have to end. What a page
-                # raises is dropped with it: this waits for the end of the pages.
-                raised.append(error)
-
-        for number in Arbiter.SIGNALS:
-            handler = signal.getsignal(number)
-            if callable(handler):  # not one that the application ignores
-                before[number] = handler
-                signal.signal(number, note)
-        if stop is not None and start is not None:
-            stop()
-        threads = set(threading.enumerate())
-        try:
-            yield lambda: bool(came)
-        finally:
-            started_since(threads)
-            if stop is not None and start is not None and not set(came) & set(_STOPS):
+        def go_on() -> None:
+            if start is not None and not set(came) & set(_STOPS):
                 start()
-            for number, handler in before.items():
-                signal.signal(number, handler)
-            signal.raise_signal(signal.SIGCHLD)  # the trial has taken those that came
-            if raised:
-                raise raised[0]
+
+        with contextlib.ExitStack() as end:  # all of it, whatever raises
+            # The trial has taken those that came; and see children_wait().
+            end.callback(signal.raise_signal, signal.SIGCHLD)
+            end.enter_context(_noted(came))
+            end.enter_context(children_wait())
+            if stop is not None and start is not None:
+                stop()
+                end.callback(go_on)
+            end.callback(started_since, set(threading.enumerate()))
+            yield lambda: bool(came)
 
     def in_child(self) -> None:
         """Nothing of gunicorn's is in the way."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -79,6 +80,24 @@ class Waiting:
         """Send again what came: gunicorn's handlers are set."""
         while self._others:
             signal.raise_signal(self._others.pop(0))
+
+
+@contextlib.contextmanager
+def children_wait() -> Iterator[None]:
+    """Without gunicorn's handler of SIGCHLD: whoever dies waits, unreaped.
+
+    gunicorn 23 reaps in it, and raises HaltServer there where a worker could not boot:
+    in a page of ours it would be taken for the page's, in the last writing of a file
+    the file would be lost. Raise SIGCHLD after it, where the server goes on.
+    """
+    if "gevent.monkey" in sys.modules:  # its handler cannot be put back from Python
+        yield
+        return
+    before = signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL if before is None else before)
 
 
 def running_arbiter() -> Any:
