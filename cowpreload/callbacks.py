@@ -29,7 +29,8 @@ def before_fork(callback: Callback) -> Callback:
     Works as a decorator. An exception from it ends the start. With cow-warmup=auto,
     whose trial is a fork too, it is called before that if something is open, and once
     more after the warm up, and after each that the master makes while it runs;
-    what it then raises is said. Without a server of ours the callback is never called.
+    what it then raises is said, and it is given up after a second where the master
+    serves. Without a server of ours the callback is never called.
     """
     _before.append(callback)
     return callback

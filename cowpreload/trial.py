@@ -194,6 +194,7 @@ class Trial:
         begun: Candidate | None = None
         answer: dict[str, Any] = {}
         reason = ""
+        closing = False
         began = 0.0
         child = _Child(candidates, self._work)
         try:
@@ -213,6 +214,8 @@ class Trial:
                 elif "settled" in message:
                     self._done(begun, answer, message["settled"])
                     begun = None
+                elif "closing" in message:
+                    closing = True
                 elif "failed" in message:
                     reason = message["failed"]
                 elif "through" in message:
@@ -220,6 +223,8 @@ class Trial:
             if self.note:
                 return
             reason = f"no {'end' if answer else 'answer'} within {limit:g} s"
+            if closing:
+                reason = f"before_fork callbacks do not come back within {limit:g} s"
         except EOFError:
             pass
         finally:

@@ -47,6 +47,7 @@ class Work:
         left: the same, and what is called once before a fork; then what was left that
             does not survive one, as texts.
         seconds: after which a child ends, even if nobody is there to end it.
+        again: what is called and closed unasked before the next fork.
     """
 
     begin: Callable[[], None]
@@ -55,6 +56,7 @@ class Work:
     close: Callable[[], object]
     left: Callable[[], Sequence[str]]
     seconds: float
+    again: Callable[[], object]
 
 
 class Messages:
@@ -243,6 +245,10 @@ def run(
         work.visit(visitor.candidates(candidates), visitor.answered)
         if visitor.unsettled:
             messages.send(settled=_left(work, threads))
+        else:
+            # It may wait for ever for what a page has queued.
+            messages.send(closing=True)
+            work.again()
         messages.send(through=True)
     except BaseException as error:  # noqa: BLE001 - whatever a page raises
         with contextlib.suppress(BaseException):

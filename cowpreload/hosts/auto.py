@@ -9,6 +9,7 @@ call it.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from cowpreload.closing import close_all
 from cowpreload.deadline import Bounds, unsaid
 from cowpreload.errors import is_interrupt, said
 from cowpreload.freezing import thaw
+from cowpreload.hosts import closings
 from cowpreload.routes import MOST, find
 from cowpreload.settings import Settings
 from cowpreload.trial import Limits, Trial
@@ -57,6 +59,7 @@ class Automatic:
         in_child: the host's, in each child of the trial, before anything else.
         after_child: the host's, in the master, with the pid of one that is reaped.
         kept: what a warm-up file has, where there is one.
+        page_seconds: of a master that serves: what a page may take in it.
     """
 
     app: Callable[..., Any]
@@ -71,6 +74,7 @@ class Automatic:
     in_child: Callable[[], None] = _nothing
     after_child: Callable[[int], None] = _nothing
     kept: Found | None = None
+    page_seconds: float | None = None
 
     def sources(self) -> dict[str, Found]:
         """What may be worth a warm up, by where it comes from, best first."""
@@ -131,15 +135,23 @@ class Automatic:
         what `after_fork` makes anew, and pages in the master would miss it.
         """
         thaw()
-        faults = close_all()
+        bounds = self._closing()
+        faults = closings.close(bounds)
         if audit(self.before, at_fork=self.at_fork):
             callbacks.run_before()
-            faults += close_all()
+            faults += closings.close(bounds)
         for fault in faults:
             self.say(fault)
 
+    def _closing(self) -> Bounds:
+        """What is called unasked may take as long as a page."""
+        seconds = self.page_seconds or self.seconds
+        return closings.bounded(min(self.settings.warmup_timeout, seconds), self.say)
+
     def _work(self) -> Work:
         before: list[Descriptors] = []
+        # A callback may wait for a thread, which a child does not have.
+        alone = threading.active_count() == 1
         # What was there before is no candidate's.
         known = {each.line() for each in audit(descriptors(), at_fork=self.at_fork)}
 
@@ -165,16 +177,16 @@ class Automatic:
                 if each.line() not in known
             ]
 
-        return Work(begin, request, why_dropped, close_all, left, 2 * self.seconds)
+        def again() -> None:
+            if alone:
+                callbacks.run_before_again()
+            close_all()
 
-    def in_master(
-        self, survivors: Sequence[Candidate], page_seconds: float | None = None
-    ) -> tuple[list[Tried], int]:
-        """What each survivor of the trial did here, and the number of requests.
+        seconds = 2 * self.seconds
+        return Work(begin, request, why_dropped, close_all, left, seconds, again)
 
-        Args:
-            page_seconds: see `warm_found`.
-        """
+    def in_master(self, survivors: Sequence[Candidate]) -> tuple[list[Tried], int]:
+        """What each survivor of the trial did here, and the number of requests."""
         if not survivors or self.stopped():
             return [], 0
         return warm_found(
@@ -185,7 +197,7 @@ class Automatic:
             self.seconds,
             self.say,
             self.stopped,
-            page_seconds,
+            self.page_seconds,
         )
 
     def warm(self) -> AutoReport:
@@ -214,7 +226,7 @@ class Automatic:
         survivors = [each.candidate for each in tried if not each.dropped]
         warmed, requests = self.in_master(survivors)
         if warmed:
-            for fault in callbacks.run_before_again():
+            for fault in closings.call_again(self._closing()):
                 self.say(fault)
         final = {each.candidate: each for each in (*tried, *warmed)}
         return report(

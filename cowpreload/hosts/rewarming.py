@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from cowpreload import _core, callbacks, collector, mending, writers
+from cowpreload import _core, collector, mending, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.candidates import NOT_WARMED, Candidate, Shape, Warming
-from cowpreload.closing import close_all
 from cowpreload.deadline import can_interrupt
 from cowpreload.freezing import freeze, leave_mortal
+from cowpreload.hosts import closings
 from cowpreload.hosts.auto import Automatic
 from cowpreload.hosts.serving import Serving
 from cowpreload.records import FreezeReport, SealReport
@@ -107,6 +107,7 @@ def _warm(
             seconds=SECONDS / len(parts),
             in_child=master.in_child,
             after_child=master.after_child,
+            page_seconds=PAGE_SECONDS,
         )
         own = [each for each in pages if part.serves(each.path)]
         warmed |= _try_and_warm(automatic, own)
@@ -129,7 +130,7 @@ def _try_and_warm(automatic: Automatic, pages: Sequence[Shape]) -> set[tuple[str
         for each in tried
         if not each.dropped and each.seconds <= PAGE_SECONDS
     ]
-    warmed, _ = automatic.in_master(survivors, PAGE_SECONDS)
+    warmed, _ = automatic.in_master(survivors)
     return {
         (each.candidate.path, each.candidate.host)
         for each in warmed
@@ -154,8 +155,8 @@ def _settle(
     if frozen:
         gc.unfreeze()
     try:
-        faults = callbacks.run_before_again()
-        faults += close_all()
+        bounds = closings.bounded(PAGE_SECONDS, master.warn)
+        faults = closings.call_again(bounds) + closings.close(bounds)
     finally:
         try:
             # Whatever a callback raises: a worker with dead executors would hang.

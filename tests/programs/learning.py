@@ -16,6 +16,7 @@ import atexit
 import contextlib
 import ctypes
 import os
+import queue
 import signal
 import sqlite3
 import sys
@@ -28,6 +29,7 @@ import cowpreload
 MASTER = os.getpid()
 MADE: dict[str, tuple[int, list[object]]] = {}
 HELD: list[object] = []
+QUEUE: queue.Queue[int] = queue.Queue()
 
 
 if os.environ.get("KEEP_MORTAL"):
@@ -37,6 +39,7 @@ if os.environ.get("KEEP_MORTAL"):
 @cowpreload.before_fork
 def before_fork() -> None:
     os.write(2, b"before_fork\n")
+    QUEUE.join()  # as a client that is flushed, whose thread is gone
 
 
 def catch_all() -> None:
@@ -87,6 +90,7 @@ PLANTS = {
     "database": connect,
     "memory": lambda: bytearray(b"x") * (500 << 20) and None,
     "finish": leave_in_c,
+    "count": lambda: QUEUE.put(1),
 }
 
 

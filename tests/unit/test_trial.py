@@ -31,10 +31,12 @@ def visit(candidates, answered):
             return
 def begin(): pass
 def left(): return []
+def again(): pass
 def stopped(): return False
 def trial(paths, candidate=0.3, total=30.0):
     work = Work(lambda: begin(), visit, lambda status, error: "" if status == 200 else
-                f"answered {status}", lambda: None, lambda: left(), total)
+                f"answered {status}", lambda: None, lambda: left(), total,
+                lambda: again())
     made = Trial(work, Limits(candidate, total), stopped)
     began = time.monotonic()
     made.over([Candidate(each) for each in paths])
@@ -102,6 +104,20 @@ trial(["/a", "/b"])
 """)
     assert note == ""
     assert tried[0][1] == "the child that tried it: no end within 0.3 s"
+
+
+def test_a_callback_that_waits_for_ever_after_the_pages_spoils_them() -> None:
+    """It is called unasked in a master that serves: a queue that is flushed, whose
+    thread is gone."""
+    tried, note, _, _ = trial("""
+def page(path):
+    return 200
+def again():
+    time.sleep(600)
+trial(["/a", "/b"])
+""")
+    why = "the child that tried it: before_fork callbacks do not come back within 0.3 s"
+    assert (tried, note) == ([("/a", why), ("/b", why)], "")
 
 
 def test_what_is_buffered_is_written_once_and_no_exit_handler_runs() -> None:
