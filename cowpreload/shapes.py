@@ -16,10 +16,11 @@ paths.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from cowpreload.candidates import Served, Shape
+from cowpreload.paths import same_form
 
 Route = Callable[[str], str]
 """Takes a path; gives what identifies its route, or "" where nothing does."""
@@ -60,23 +61,43 @@ def plain_shape(path: str) -> str:
 
 @dataclass
 class _Node:
-    """A segment, below the segments before it: paths that end here, and go on."""
+    """A segment, below the segments before it: paths that end here, and go on.
+
+    `off`: a path that ends here is not wanted, nor any of the same page.
+    """
 
     ends: list[Served] = field(default_factory=list)
     below: dict[str, _Node] = field(default_factory=dict)
+    off: bool = False
+
+    def at(self, path: str) -> _Node:
+        """Where a path ends, from the root."""
+        node = self
+        for name in plain_shape(same_form(path)).split("/"):
+            node = node.below.setdefault(name, _Node())
+        return node
+
+    def leads_off(self) -> bool:
+        return self.off or any(each.leads_off() for each in self.below.values())
 
     def take(self, other: _Node) -> None:
         """Make the paths of `other` this segment's."""
         self.ends += other.ends
+        self.off |= other.off
         for name, node in other.below.items():
             self.below.setdefault(name, _Node()).take(node)
 
     def merge_slugs(self, depth: int = 0) -> None:
         """Make the segments below this one that are slugs one segment."""
-        slugs = [name for name in self.below if _SLUG.search(name)]
-        if depth > 1 and len(self.below) >= NAMES:
-            slugs = list(self.below)
-        if len(slugs) >= SLUGS:
+        names = [name for name in self.below if name]  # not the page of the parent
+        slugs = [name for name in names if _SLUG.search(name)]
+        if depth > 1 and len(names) >= NAMES:
+            slugs = names
+        if _ANY in names and self.below[_ANY].leads_off():
+            slugs = names  # the operator says so
+        elif len(slugs) < SLUGS:
+            slugs = []
+        if slugs:
             merged = self.below.setdefault(_ANY, _Node())
             for name in slugs:
                 if name != _ANY:
@@ -86,19 +107,23 @@ class _Node:
 
 
 def _leaves(node: _Node, names: tuple[str, ...]) -> Iterable[tuple[str, list[Served]]]:
-    if node.ends:
+    if node.ends and not node.off:
         yield "/".join(names), node.ends
     for name, below in node.below.items():
         yield from _leaves(below, (*names, name))
 
 
-def _by_look(pages: list[Served]) -> Iterable[tuple[str, list[Served]]]:
+def _by_look(
+    pages: list[Served], off: Collection[str]
+) -> Iterable[tuple[str, list[Served]]]:
     root = _Node()
     for page in pages:
-        node = root
-        for name in plain_shape(page.path).split("/"):
-            node = node.below.setdefault(name, _Node())
-        node.ends.append(page)
+        root.at(page.path).ends.append(page)
+    for path in off:
+        # With a slash at its end and without: many sites answer both.
+        plain, mark, query = path.partition("?")
+        for each in (plain.rstrip("/") or "/", plain.rstrip("/") + "/"):
+            root.at(each + mark + query).off = True
     root.merge_slugs()
     return _leaves(root, ())
 
@@ -131,12 +156,15 @@ def _busiest_hosts(pages: Iterable[Served]) -> list[str]:
     return sorted(counts, key=lambda host: (-counts[host], host))[:HOSTS]
 
 
-def shapes(pages: Iterable[Served], route: Route | None = None) -> list[Shape]:
+def shapes(
+    pages: Iterable[Served], route: Route | None = None, off: Collection[str] = ()
+) -> list[Shape]:
     """One Shape for each page of each of the busiest hosts, the most requested first.
 
     Args:
         pages: what was served, in any order; one path may be there more than once.
         route: of a path; a framework's is better than its look.
+        off: paths of pages that are left out, on all hosts; a segment may be `*`, any.
     """
     pages = list(pages)
     found = []
@@ -144,21 +172,24 @@ def shapes(pages: Iterable[Served], route: Route | None = None) -> list[Shape]:
         here = [page for page in pages if page.host == host]
         routed, unknown = _by_route(here, route) if route else ({}, here)
         found += [_shape(name, same) for name, same in routed.items()]
-        found += [_shape(name, same) for name, same in _by_look(unknown)]
+        found += [_shape(name, same) for name, same in _by_look(unknown, off)]
     return sorted(found, key=lambda each: (-each.count, each.path, each.host))
 
 
-def merged(old: Iterable[Served], new: Iterable[Served]) -> list[Shape]:
+def merged(
+    old: Iterable[Served], new: Iterable[Served], off: Collection[str] = ()
+) -> list[Shape]:
     """The same of what was served before and since: the counts of both.
 
     The example is one of `new` where there is one: an old one may be gone.
     """
     old, new = list(old), list(new)
-    counts = {(each.host, each.shape): each.count for each in shapes([*old, *new])}
+    both = shapes([*old, *new], off=off)
+    counts = {(each.host, each.shape): each.count for each in both}
     hosts = {host for host, _ in counts}
     here = [*new, *(replace(each, count=-1) for each in old)]
     found = [
         replace(each, count=counts[each.host, each.shape])
-        for each in shapes(each for each in here if each.host in hosts)
+        for each in shapes((each for each in here if each.host in hosts), off=off)
     ]
     return sorted(found, key=lambda each: (-each.count, each.path, each.host))

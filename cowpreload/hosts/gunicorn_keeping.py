@@ -6,6 +6,7 @@ host. One object for the process. Must not raise.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from cowpreload import about
@@ -57,6 +58,10 @@ class Keeper:
     def tell(self, settings: Settings, board: Board) -> None:
         """The command line writes such a file, too."""
         about.write(board, About(self._name(), script_name(), settings.warmup_skip))
+
+    def off(self) -> Collection[str]:
+        """The paths that the file switches off, as it is now."""
+        return self._keeping.off() if self._keeping is not None else ()
 
     def turn(self, board: Board | None) -> None:
         """At a turn of the master."""

@@ -15,6 +15,7 @@ from gunicorn.errors import HaltServer
 from cowpreload.board import Board
 from cowpreload.freezing import Walk
 from cowpreload.hosts.gunicorn_interface import interface_of, runs_lifespan, script_name
+from cowpreload.hosts.gunicorn_keeping import KEEPER
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_signals import children_wait
 from cowpreload.hosts.gunicorn_warmup import started_since
@@ -44,6 +45,7 @@ def at_turns(
         immortal=immortal,
         uid=cfg.uid,
         say=log.info,
+        off=KEEPER.off,
     )
 
 

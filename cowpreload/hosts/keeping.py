@@ -18,7 +18,7 @@ from cowpreload.board import Board
 from cowpreload.candidates import Candidate, Found, Served, Shape
 from cowpreload.errors import said
 from cowpreload.routes import MOST, why_not_again
-from cowpreload.shapes import merged, plain_shape, shapes
+from cowpreload.shapes import merged, shapes
 from cowpreload.warmup_file import load, store
 from cowpreload.warmup_lines import Kept, Page, compose, parse, plain_path
 
@@ -84,11 +84,16 @@ class Keeping:
         kept = self._kept()
         if kept is None:
             return Found()
+        off = _paths(kept.off)
+        on: list[Served | Shape] = [e for e in kept.listed if shapes([e], off=off)]
+        on += shapes(kept.learned, off=off)
+        wanted = {(each.host, each.path) for each in on}
         pages: list[Served | Shape] = [*kept.listed, *shapes(kept.learned)]
-        off = _shapes_of(kept.off)
         candidates, left_out = [], {}
         for each in pages:
-            reason = self._why_not(each.host, each.path, off)
+            reason = self._why_not(each.path)
+            if not reason and (each.host, each.path) not in wanted:
+                reason = "is switched off in the file"
             if reason:
                 left_out[each.path] = reason
             else:
@@ -115,11 +120,17 @@ class Keeping:
             self._tell(f"line {lines}{more}: names no page; write a path, from its /")
         return kept
 
-    def _why_not(self, host: str, path: str, off: Collection[Page]) -> str:
-        """Why a page is neither requested nor written, or ""."""
-        shape = plain_shape(path)
-        if (host, shape) in off or ("", shape) in off:
-            return "is switched off in the file"
+    def off(self) -> Collection[str]:
+        """The paths that the file switches off, as it is now; never raises."""
+        try:
+            kept = self._kept()
+        except Exception as error:
+            self._tell(f"raised {said(error)}; nothing is known to be switched off")
+            return ()
+        return _paths(kept.off) if kept is not None else ()
+
+    def _why_not(self, path: str) -> str:
+        """Why a page is neither requested nor written, switched off or not; or ""."""
         plain = path.partition("?")[0]
         above = self._above(plain)
         return why_not_again(plain.removeprefix(above), self.skip, above)
@@ -162,14 +173,13 @@ class Keeping:
             (each.host, self._full(each.path)): each.count
             for each in served.read(board)
         }
-        off = _shapes_of(kept.off)
         new = [
             Served(path, host, self._since(host, path, count))
             for (host, path), count in counts.items()
-            if not self._why_not(host, path, off)
+            if not self._why_not(path)
         ]
-        old = [p for p in kept.learned if not self._why_not(p.host, p.path, off)]
-        pages = _remembered(merged(old, new))
+        old = [each for each in kept.learned if not self._why_not(each.path)]
+        pages = _remembered(merged(old, new, _paths(kept.off)))
         before = {(each.host, each.path) for each in kept.learned}
         if {(each.host, each.path) for each in pages} == before and (
             if_other_pages or not pages
@@ -197,8 +207,9 @@ class Keeping:
             self._say(f"cow: warmup-file={self._path}: {fault}")
 
 
-def _shapes_of(pages: Iterable[Page]) -> set[Page]:
-    return {(host, plain_shape(path)) for host, path in pages}
+def _paths(off: Iterable[Page]) -> set[str]:
+    """Of any host: a visitor can name another, and the application may not mind."""
+    return {path for _, path in off}
 
 
 def _remembered(pages: Iterable[Shape]) -> list[Served]:

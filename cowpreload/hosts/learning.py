@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from cowpreload import _core, served, warmings
@@ -19,12 +19,16 @@ from cowpreload.errors import NativeError, said
 from cowpreload.freezing import may_freeze_again
 from cowpreload.hosts.rewarming import rewarm
 from cowpreload.hosts.serving import Serving
+from cowpreload.paths import same_form
 from cowpreload.records import SlotView
 from cowpreload.rewarm import First, Learner, Sight, at_rest, first_of, gain
 from cowpreload.routes import why_not_again
 from cowpreload.settings import Settings
 from cowpreload.shapes import plain_shape, shapes
 from cowpreload.units import MIB
+
+Off = Callable[[], Collection[str]]
+"""Gives the paths that the operator has switched off, as of now; must not raise."""
 
 # How often the pages are looked at, in turns: more and more rarely.
 _LOOK_TURNS, _LOOK_MOST_TURNS = 5, 60
@@ -56,7 +60,12 @@ class Learning:
     """What the master of this server knows of it, from turn to turn."""
 
     def __init__(
-        self, board: Board, settings: Settings, warm: Sequence[str], prefix: str = ""
+        self,
+        board: Board,
+        settings: Settings,
+        warm: Sequence[str],
+        prefix: str = "",
+        off: Off = tuple,
     ) -> None:
         """Begin.
 
@@ -64,12 +73,15 @@ class Learning:
             board, settings: of this server.
             warm: the paths that were requested before the first fork.
             prefix: SCRIPT_NAME, where they begin with it and what is noted does not.
+            off: called before each warm up.
         """
         self._board = board
         self._settings = settings
         self._prefix = prefix
-        plain = {plain_shape(p.partition("?")[0].removeprefix(prefix)) for p in warm}
-        self._learner = Learner(settings.warmup_worth, plain)
+        self._off_now = off
+        plain = [each.partition("?")[0].removeprefix(prefix) for each in warm]
+        known = {plain_shape(same_form(each)) for each in plain}
+        self._learner = Learner(settings.warmup_worth, known)
         self._began = self._looked = time.monotonic()
         self._turned = 0.0
         self._pages: tuple[Shape, ...] = ()
@@ -119,9 +131,16 @@ class Learning:
         turn = self._turns(self._began, now)
         noted = served.noted(self._board)
         skip = self._settings.warmup_skip, self._prefix
-        pages = served.read(self._board)
-        found = tuple(shapes(p for p in pages if not why_not_again(p.path, *skip)))
-        sight = Sight(turn, master.workers(), views, noted, found)
+        pages = [
+            each
+            for each in served.read(self._board)
+            if not why_not_again(each.path, *skip)
+        ]
+        sight = Sight(turn, master.workers(), views, noted, tuple(shapes(pages)))
+        if not self._learner.wanted(sight):
+            return
+        # A file is read for it: only where it counts.
+        sight = replace(sight, shapes=tuple(shapes(pages, off=self._off_now())))
         wanted = self._learner.wanted(sight)
         if not wanted:
             return

@@ -5,7 +5,7 @@ Takes what is known right before the first fork; gives what each turn is to call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from cowpreload.board import Board
@@ -42,6 +42,7 @@ def begin(
     immortal: bool,
     uid: int,
     say: Callable[[str], object],
+    off: Callable[[], Collection[str]] = tuple,
 ) -> Turns | None:
     """What to call; None: there is nothing to learn, or it cannot be, and why is said.
 
@@ -52,6 +53,7 @@ def begin(
         immortal: whether the heap is.
         uid: of the workers.
         say: logs a line.
+        off: gives the paths that `warmup-file` switches off, as of now.
     """
     choose(board, settings)
     if not settings.warmup and not settings.learns:
@@ -72,7 +74,7 @@ def begin(
             "cow: warmup-private=on: pages behind a login stay cold; set "
             "cow-warmup-user (Django), or list them, with cow-warmup-header"
         )
-    return _Each([Learning(board, settings, warm, prefix), Hint(board, settings)])
+    return _Each([Learning(board, settings, warm, prefix, off), Hint(board, settings)])
 
 
 def say_nothing(say: Callable[[str], object], why: str) -> None:

@@ -7,7 +7,7 @@ Must not raise.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,11 @@ def found(mounts: Sequence[str]) -> Found | None:
         keeping.mounts = mounts
         return keeping.found()
     return None
+
+
+def off() -> Collection[str]:
+    """The paths that the file switches off, as it is now."""
+    return [path for keeping in _keeping for path in keeping.off()]
 
 
 def serve(board: Board, settings: Settings) -> None:

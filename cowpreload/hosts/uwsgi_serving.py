@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from cowpreload.board import Board
 from cowpreload.freezing import Walk
-from cowpreload.hosts import turns, uwsgi_turn
+from cowpreload.hosts import turns, uwsgi_keeping, uwsgi_turn
 from cowpreload.hosts.serving import Part
 from cowpreload.hosts.uwsgi_apps import calls_at_fork, say, say_traceback
 from cowpreload.hosts.uwsgi_plugin import plugin
@@ -28,6 +28,7 @@ def begin(board: Board, settings: Settings, immortal: bool) -> None:
         immortal=immortal,
         uid=plugin().uid(),
         say=say,
+        off=uwsgi_keeping.off,
     )
     if at_turns is None:
         return

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from types import FunctionType, MethodType
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from cowpreload.candidates import Candidate, Found
 from cowpreload.errors import RAISED, said
+from cowpreload.paths import decoded, is_below
 from cowpreload.routes import of_django, of_starlette, of_werkzeug
 from cowpreload.routes.left_out import why_left_out
 from cowpreload.routes.route import Mounted, Route
@@ -71,18 +72,15 @@ def _order(path: str) -> tuple[int, int, str]:
     return len([each for each in path.split("/") if each]), len(path), path
 
 
-def _is_below(path: str, above: str) -> bool:
-    return path == above or path.startswith(above.rstrip("/") + "/")
-
-
 def why_not_again(path: str, skip: Collection[str] = (), prefix: str = "") -> str:
     """Why a path that a visitor has requested is not requested unasked, or "".
 
     `prefix` is SCRIPT_NAME, which is noted of no path, and belongs to those to skip.
+    However the path is written: anybody can, and the application answers all the same.
     """
-    if any(_is_below(prefix + path, each) for each in skip):
+    if any(is_below(prefix + path, each) for each in skip):
         return "warmup-skip"
-    return why_left_out(Route(unquote(path)))
+    return why_left_out(Route(decoded(path)))
 
 
 def find(
@@ -111,7 +109,7 @@ def find(
     for route in routes:
         path = quote(prefix + route.path, safe=_PLAIN)
         reason = why_left_out(route)
-        if any(_is_below(path, each) for each in skip):
+        if any(is_below(path, each) for each in skip):
             reason = "warmup-skip"
         if reason:
             left_out[path] = reason

@@ -21,6 +21,7 @@ BASE = {
     "collector",
     "origins",
     "opcodes",
+    "paths",
     "_core",
     "code_objects",
     "_offsets",

@@ -97,6 +97,24 @@ def test_what_is_skipped_below_script_name_is_not_requested_from_traffic() -> No
     assert why_not_again("/report/1", ["/report"], "/shop") == ""
 
 
+def test_no_way_of_writing_a_path_gets_past_what_is_skipped() -> None:
+    """Flask answers all but the last four of the first by the same view."""
+    for way in (
+        *("/report/daily/", "/%72eport/daily/", "/%72%65%70%6F%72%74/daily/"),
+        *("//report/daily/", "/report", "/report%2fdaily/", "/%2Freport/daily/"),
+        *("/./report/daily/", "/x/../report/", "/report/../x", "/%2572eport/daily/"),
+    ):
+        assert why_not_again(way, ["/report/"]) == "warmup-skip", way
+    for way in ("/caf%C3%A9/x", "/caf%c3%a9/x", "/caf\u00c3\u00a9/", "/ca%66\xc3%A9"):
+        assert why_not_again(way, ["/café/"]) == "warmup-skip", way
+        assert why_not_again(way, ["/caf%C3%A9/"]) == "warmup-skip", way
+    assert why_not_again("/%2572eport/../x/..", ["/reports", "/r/report"]) == ""
+    assert why_not_again("/%64elete/", []) == "`delete` removes something"
+    assert why_not_again("/%2564elete/", []) == "`delete` removes something"
+    found = find(site("/café/x", "/b"), skip=["/café/"])
+    assert paths(found) == ["/b"]
+
+
 def test_what_the_operator_skips_is_left_out_with_all_below_it() -> None:
     app = site("/a", "/a/b", "/ab", "/listed")
     found = find(app, skip=["/a"], known=["/listed"])

@@ -218,6 +218,48 @@ def test_an_edit_while_the_server_runs_is_respected(
     assert ("/a%20b/%D0%BF", "is switched off in the file") not in found.left_out
 
 
+@pytest.mark.parametrize("off", ["12 h /heavy/3/", "/%68eavy/7"])
+def test_no_way_of_writing_a_path_or_a_host_gets_past_what_is_switched_off(
+    tmp_path: Path, off: str
+) -> None:
+    path, board = tmp_path / "warm", Board.create()
+    ways = ["/heavy/3/", "/%68eavy/3/", "//heavy/3", "/%68%65avy/%33/", "/x/../heavy/4"]
+    visit(board, *[(way, host) for way in ways for host in ("h", "H", "evil.example")])
+    path.write_bytes(HEAD + f"# {off}\n/%68eavy/9\n".encode())
+    path.chmod(0o600)
+    made, said = keeping(path)
+    made.end(board)
+    assert parse(path.read_bytes()).learned == ()
+    lines = "".join(f"9 {host} {way}\n" for way in ways for host in ("h", "e"))
+    path.write_bytes(path.read_bytes() + lines.encode())
+    found = made.found()
+    assert found.candidates == ()
+    assert {why for _, why in found.left_out} == {"is switched off in the file"}
+    assert len(list(made.off())) == 1
+    assert said == []
+
+
+def test_a_page_that_is_known_by_its_slugs_can_be_switched_off(tmp_path: Path) -> None:
+    path, board = tmp_path / "warm", Board.create()
+    visit(board, *[(f"/blog/a-slug-{x}/", "h") for x in "abcdefghijklmnopqrst"])
+    visit(board, *[(f"/blog/a-slug-{x}/comments/", "h") for x in "abcdefghijkl"])
+    made, _ = keeping(path)
+    made.end(board)
+    text = path.read_text()
+    assert "      20 h /blog/a-slug-a/\n" in text
+    path.write_text(text.replace("      20 h /b", "# 20 h /b"))
+    visit(board, *[("/blog/a-slug-b/", "h")] * 9)
+    made.end(board)
+    learned = [each.path for each in parse(path.read_bytes()).learned]
+    assert learned == ["/blog/a-slug-a/comments/"]
+    few = Board.create()  # too few to be known as slugs: the operator can tell
+    visit(few, ("/blog/c-slug/", "h"), ("/blog/d/", "h"), ("/blog/", "h"))
+    path.write_text(text + "# /blog/*/\n")
+    keeping(path)[0].end(few)
+    learned = [each.path for each in parse(path.read_bytes()).learned]
+    assert learned == ["/blog/a-slug-a/comments/", "/blog/"]
+
+
 def test_names_that_nobody_requests_unasked_are_not_requested_from_the_file_either(
     tmp_path: Path,
 ) -> None:
