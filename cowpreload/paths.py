@@ -13,9 +13,20 @@ from urllib.parse import quote, unquote_to_bytes
 
 # Decoded twice and more by some that should not. Each time is another round.
 _MOST_ROUNDS = 8
-# What is compared as it is: printable ASCII, but for what has a meaning in a path.
-_SAFE = "".join(chr(each) for each in range(0x21, 0x7F) if chr(each) not in "%?")
+_PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
+# What is compared as it is: but for what has a meaning in a path.
+_SAFE = _PRINTABLE.replace("%", "").replace("?", "")
 _OTHERS = re.compile(r"%|//|/\.|[^!-~]")  # than what is the form already
+
+
+def plain_path(path: bytes) -> str:
+    """The same path to an application, in printable ASCII without spaces."""
+    return quote(path, safe=_PRINTABLE)
+
+
+def in_full(prefix: str, path: str) -> str:
+    """A path of the board, which is below SCRIPT_NAME, as a request line has it."""
+    return prefix + plain_path(_bytes(path))
 
 
 def _bytes(path: str) -> bytes:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes
 
 from cowpreload.candidates import Served
+from cowpreload.paths import plain_path
 
 VERSION = 1
 _OURS = b"#:"
@@ -35,7 +36,6 @@ _ABOUT = """\
 # A count, a host, a path; the path alone must be there.
 _LINE = re.compile(rb"(?:(\d{1,15})[ \t]+)?(?:([^\s/#]\S*)[ \t]+)?(/.*)", re.DOTALL)
 _ANY_HOST = "*"
-_PLAIN = "".join(map(chr, range(0x21, 0x7F)))
 # Servers take request lines of 4 to 64 KiB; this is one of uWSGI's largest buffers.
 _LONGEST = 65536
 
@@ -63,11 +63,6 @@ class Kept:
     own: tuple[bytes, ...] = ()
     bad: tuple[int, ...] = ()
     refused: str = ""
-
-
-def plain_path(path: bytes) -> str:
-    """The same path to an application, in printable ASCII without spaces."""
-    return quote(path, safe=_PLAIN)
 
 
 def _page(line: bytes) -> Served | None:

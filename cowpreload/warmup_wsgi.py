@@ -57,17 +57,30 @@ def header_environ(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
     return environ
 
 
+def _latin(path: str) -> str:
+    return unquote_to_bytes(path).decode("latin-1")
+
+
+def _path_info(path: str, prefix: str) -> str:
+    """What is below SCRIPT_NAME, which gunicorn takes as it is in the environment, and
+    uWSGI decoded; all of a path that is not."""
+    decoded = _latin(path)
+    for each in (prefix, _latin(prefix)):
+        if f"{decoded}/".startswith(f"{each}/"):
+            return decoded[len(each) :] or "/"
+    return decoded
+
+
 def wsgi_environ(
     path: str, host: str, prefix: str = "", headers: Sequence[tuple[str, str]] = ()
 ) -> dict[str, Any]:
     """A GET request for `path` as PEP 3333 wants it; `prefix` is SCRIPT_NAME."""
     plain, _, query = path.partition("?")
-    decoded = unquote_to_bytes(plain).decode("latin-1")
     name, _, port = host.partition(":")
     return {
         "REQUEST_METHOD": "GET",
         "SCRIPT_NAME": prefix,
-        "PATH_INFO": decoded.removeprefix(prefix) or "/",
+        "PATH_INFO": _path_info(plain, prefix),
         "QUERY_STRING": query,
         "REQUEST_URI": path,
         "RAW_URI": path,

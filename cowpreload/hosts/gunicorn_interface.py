@@ -30,8 +30,13 @@ def interface_of(worker_class: type) -> Interface | None:
     return None
 
 
-def script_name() -> str:
-    """Below which path gunicorn's workers serve a WSGI application; "": the root."""
+def script_name(worker_class: type) -> str:
+    """Below which path workers of this class serve a WSGI application; "": the root.
+
+    Those that speak ASGI do not look at it.
+    """
+    if interface_of(worker_class) in (Interface.ASGI, Interface.ANY_ASGI):
+        return ""
     return os.environ.get("SCRIPT_NAME", "").rstrip("/")
 
 

@@ -48,16 +48,20 @@ class Keeper:
                 self._log.warning,
                 settings.check_interval,
                 settings.warmup_skip,
-                script_name(),
+                self._prefix(),
             )
 
     def _name(self) -> str:
         given = getattr(self._app, "app_uri", None)
         return name_as_given(given) if given else name_of(type(self._app))
 
+    def _prefix(self) -> str:
+        cfg = getattr(self._app, "cfg", None)
+        return script_name(cfg.worker_class) if cfg is not None else ""
+
     def tell(self, settings: Settings, board: Board) -> None:
         """The command line writes such a file, too."""
-        about.write(board, About(self._name(), script_name(), settings.warmup_skip))
+        about.write(board, About(self._name(), self._prefix(), settings.warmup_skip))
 
     def off(self) -> Collection[str]:
         """The paths that the file switches off, as it is now."""

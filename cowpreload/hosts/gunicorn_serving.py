@@ -41,7 +41,7 @@ def at_turns(
         board,
         settings,
         warm,
-        prefix=script_name(),
+        prefix=script_name(cfg.worker_class),
         immortal=immortal,
         uid=cfg.uid,
         say=log.info,
@@ -94,7 +94,8 @@ class GunicornMaster:
         app = self._arbiter.app.wsgi()
         spoken = interface_of(cfg.worker_class)
         lifespan = runs_lifespan(cfg)
-        return [Part(app, Manner.of(app, settings, script_name(), spoken, lifespan))]
+        prefix = script_name(cfg.worker_class)
+        return [Part(app, Manner.of(app, settings, prefix, spoken, lifespan))]
 
     def walk(self, settings: Settings) -> Walk | None:
         return plan(settings)[0]

@@ -77,7 +77,7 @@ def _request(
     manner = Manner.of(
         called,
         settings,
-        script_name(),
+        script_name(cfg.worker_class),
         interface_of(cfg.worker_class),
         runs_lifespan(cfg),
     )

@@ -17,10 +17,11 @@ from cowpreload import served
 from cowpreload.board import Board
 from cowpreload.candidates import Candidate, Found, Served, Shape
 from cowpreload.errors import said
+from cowpreload.paths import in_full
 from cowpreload.routes import MOST, why_not_again
 from cowpreload.shapes import merged, shapes
 from cowpreload.warmup_file import load, store
-from cowpreload.warmup_lines import Kept, Page, compose, parse, plain_path
+from cowpreload.warmup_lines import Kept, Page, compose, parse
 
 # Written first after so many turns of a master, then at twice that age and so on, at
 # least this often; and only if there are other pages than before. At its end, always.
@@ -170,7 +171,7 @@ class Keeping:
         if kept is None:
             return
         counts = {
-            (each.host, self._full(each.path)): each.count
+            (each.host, in_full(self._prefix, each.path)): each.count
             for each in served.read(board)
         }
         new = [
@@ -190,10 +191,6 @@ class Keeping:
             self._tell(f"{fault}; what was learned is not kept")
             return
         self._noted, self._written = noted, counts
-
-    def _full(self, path: str) -> str:
-        """A path of the board as a request line has it."""
-        return self._prefix + plain_path(path.encode("latin-1"))
 
     def _since(self, host: str, path: str, count: int) -> int:
         """What of a count is not in the file; the page may have left the board, and

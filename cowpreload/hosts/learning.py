@@ -19,7 +19,7 @@ from cowpreload.errors import NativeError, said
 from cowpreload.freezing import may_freeze_again
 from cowpreload.hosts.rewarming import rewarm
 from cowpreload.hosts.serving import Serving
-from cowpreload.paths import same_form
+from cowpreload.paths import in_full, same_form
 from cowpreload.records import SlotView
 from cowpreload.rewarm import First, Learner, Sight, at_rest, first_of, gain
 from cowpreload.routes import why_not_again
@@ -79,8 +79,7 @@ class Learning:
         self._settings = settings
         self._prefix = prefix
         self._off_now = off
-        plain = [each.partition("?")[0].removeprefix(prefix) for each in warm]
-        known = {plain_shape(same_form(each)) for each in plain}
+        known = {plain_shape(same_form(each.partition("?")[0])) for each in warm}
         self._learner = Learner(settings.warmup_worth, known)
         self._began = self._looked = time.monotonic()
         self._turned = 0.0
@@ -132,7 +131,7 @@ class Learning:
         noted = served.noted(self._board)
         skip = self._settings.warmup_skip, self._prefix
         pages = [
-            each
+            replace(each, path=in_full(self._prefix, each.path))
             for each in served.read(self._board)
             if not why_not_again(each.path, *skip)
         ]

@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 from cowpreload.candidates import AutoReport
 from cowpreload.errors import CowError
@@ -53,7 +54,7 @@ WARMED = _Warmed()
 
 def _owner(path: str, mounts: Sequence[str]) -> str | None:
     """The longest mount point that is the path or a parent of it; "" is of all."""
-    plain = path.partition("?")[0]
+    plain = unquote(path.partition("?")[0])  # as uWSGI looks at PATH_INFO
     above = [
         each
         for each in mounts

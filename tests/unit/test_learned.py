@@ -103,11 +103,23 @@ def test_the_file_is_its_owner_s_and_whole(tmp_path: Path) -> None:
     assert (tmp_path / "warmup.py").read_text() == learned_list(PAGES, ini=False)
     kept = parse(path.read_bytes())
     assert kept.application == "shop.wsgi"
-    assert kept.learned[1] == Served("/shop/product/17/", "h", 40)
+    assert kept.learned[1] == Served("/product/17/", "h", 40)
     with pytest.raises(
         NotFoundError, match=r"write=.*: cannot be written .*; name ano"
     ):
         learned.write(str(tmp_path / "gone" / "warmup"), PAGES, About())
+
+
+def test_what_was_learned_below_a_prefix_is_shown_and_written_as_it_was_requested(
+    tmp_path: Path,
+) -> None:
+    noted = [Served("/x \xfc", "h", 2), Served("/report/1", "h", 1)]
+    told = About("shop.wsgi", "/shop", ("/shop/report",))
+    found, left_out = learned._parted(noted, told)
+    assert [each.path for each in found] == ["/shop/x%20%FC"]
+    assert left_out == {"/shop/report/1": "warmup-skip"}
+    learned.write(str(tmp_path / "x.py"), found, told)
+    assert '"/shop/x%20%FC"' in (tmp_path / "x.py").read_text().replace("'", '"')
 
 
 def test_what_a_server_says_of_itself_fits_on_its_board() -> None:

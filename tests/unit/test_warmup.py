@@ -13,6 +13,7 @@ from conftest import run
 
 from cowpreload.errors import WarmupError
 from cowpreload.interface import is_asgi
+from cowpreload.paths import in_full
 from cowpreload.settings import Settings
 from cowpreload.warmup import warm_up
 from cowpreload.warmup_wsgi import wsgi_environ
@@ -148,6 +149,25 @@ def test_a_mounted_application_gets_its_prefix() -> None:
     assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/shop", "/list")
 
 
+@pytest.mark.parametrize(
+    ("served", "path"),
+    [("/x", "/x"), ("/application/x", "/application/x"), ("/app/x", "/app/x")],
+)
+@pytest.mark.parametrize("prefix", ["", "/app", "/a%20p"])
+def test_the_page_that_was_served_below_a_prefix_is_the_one_that_is_requested(
+    prefix: str, served: str, path: str
+) -> None:
+    """As gunicorn takes SCRIPT_NAME from the environment, and notes what is below."""
+    environ = wsgi_environ(in_full(prefix, served), "localhost", prefix)
+    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == (prefix, path)
+    assert environ["REQUEST_URI"] == environ["RAW_URI"] == prefix + served
+
+
+def test_a_path_that_only_begins_like_the_prefix_is_not_below_it() -> None:
+    assert wsgi_environ("/application/x", "h", "/app")["PATH_INFO"] == "/application/x"
+    assert wsgi_environ("/app", "h", "/app")["PATH_INFO"] == "/"
+
+
 def test_asgi_with_lifespan_leaves_no_loop_and_no_thread() -> None:
     seen = []
 
@@ -280,3 +300,15 @@ def test_a_warm_up_leaves_no_native_thread() -> None:
     for _ in range(300):
         warm_up(Recorder(), Settings(warmup=("/a",), warmup_repeat=1))
         assert set(os.listdir("/proc/self/task")) <= before
+
+
+def test_a_script_name_that_asgi_workers_do_not_look_at_is_in_no_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from gunicorn.workers.sync import SyncWorker
+
+    from cowpreload.hosts.gunicorn_interface import script_name
+
+    asgi = pytest.importorskip("gunicorn.workers.gasgi").ASGIWorker
+    monkeypatch.setenv("SCRIPT_NAME", "/app/")
+    assert (script_name(SyncWorker), script_name(asgi)) == ("/app", "")

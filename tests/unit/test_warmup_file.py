@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from cowpreload.board import Board
 from cowpreload.candidates import Candidate, Served
 from cowpreload.hosts.keeping import Keeping
+from cowpreload.paths import plain_path
 from cowpreload.served import Noting
 from cowpreload.warmup_file import MOST_BYTES, load
-from cowpreload.warmup_lines import compose, parse, plain_path
+from cowpreload.warmup_lines import compose, parse
 
 # ---- the text --------------------------------------------------------------
 
