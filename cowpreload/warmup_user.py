@@ -12,15 +12,19 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from cowpreload.deadline import Bounds
+from cowpreload.deadline import Bounds, unsaid
 from cowpreload.errors import NotFoundError, WarmupError, said
 
 # What a warm up may take, in seconds, with a trial of many pages before it.
 EXPIRES = 600
+WITHOUT = "pages are requested without a user"
+# A session's key: files have it in their path, an error in its text.
+_KEY = re.compile(r"[0-9a-z]{32,}")
 
 
 @contextlib.contextmanager
@@ -43,7 +47,7 @@ def signed_in(
         with bounds.over(what):
             store = _made(name, lambda text: say(f"cow: {what}: {text}"))
     except Exception as error:  # noqa: BLE001 - a SystemExit may be the host's
-        say(f"cow: {what}: {_why(error)}; pages are requested without a user")
+        say(f"cow: {what}: {why(error)}; {WITHOUT}")
         yield ""
         return
     try:
@@ -54,9 +58,23 @@ def signed_in(
                 store.delete()
         except Exception as error:  # noqa: BLE001
             say(
-                f"cow: {what}: its session is not removed: {_why(error)}; it expires "
+                f"cow: {what}: its session is not removed: {why(error)}; it expires "
                 f"within {EXPIRES // 60} minutes"
             )
+
+
+def make_and_remove(name: str) -> None:
+    """What `signed_in` does, without a limit: for a process that can be ended.
+
+    Raises:
+        NotFoundError: as `_made` does; or whatever the application's code raises.
+    """
+    _made(name, unsaid).delete()
+
+
+def why(error: BaseException) -> str:
+    """The fault for a log line, without the key of any session."""
+    return _KEY.sub("...", _why(error))
 
 
 def _why(error: BaseException) -> str:

@@ -8,7 +8,7 @@ Must leave no event loop and no thread behind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cowpreload.candidates import Answered, Candidate
@@ -51,9 +51,9 @@ class Manner:
     interface: Interface
     prefix: str
     host: str
-    headers: Headers
+    headers: Headers = field(repr=False)  # a reporter of errors shows its frames'
     lifespan: bool
-    cookie: str = ""
+    cookie: str = field(default="", repr=False)
 
     @classmethod
     def of(

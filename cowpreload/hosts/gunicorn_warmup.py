@@ -22,11 +22,11 @@ from cowpreload.hosts.gunicorn_interface import (
 )
 from cowpreload.hosts.gunicorn_keeping import KEEPER
 from cowpreload.hosts.gunicorn_signals import Waiting
+from cowpreload.hosts.signing_in import SECONDS, signed_in_after_trial
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
 from cowpreload.warmings import Measuring
 from cowpreload.warmup import warm_up
-from cowpreload.warmup_user import signed_in
 from cowpreload.warmup_visits import Manner
 
 if TYPE_CHECKING:
@@ -84,7 +84,10 @@ def _request(
     loaded = set(threading.enumerate())
     measuring = Measuring()
     sources = ["list" for _ in set(settings.warmup_listed)]
-    user = signed_in(settings.warmup_user, log.warning, settings.warmup_timeout)
+    within = min(settings.warmup_timeout, SECONDS)
+    user = signed_in_after_trial(
+        settings.warmup_user, log.warning, within, stopped=waiting.waits
+    )
     with user as cookie:
         manner = replace(manner, cookie=cookie)
         report = warm_up(called, settings, manner, say=log.warning)

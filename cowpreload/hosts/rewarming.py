@@ -21,12 +21,12 @@ from cowpreload.freezing import freeze, leave_mortal
 from cowpreload.hosts import closings
 from cowpreload.hosts.auto import Automatic
 from cowpreload.hosts.serving import Serving
+from cowpreload.hosts.signing_in import signed_in_after_trial
 from cowpreload.records import FreezeReport, SealReport
 from cowpreload.sealing import seal
 from cowpreload.settings import Settings
 from cowpreload.units import MIB
 from cowpreload.warmings import Measuring
-from cowpreload.warmup_user import signed_in
 
 # A page of the master's, and all of them, in seconds: what a signal may have to wait,
 # and the end of a worker. The trial has as long again.
@@ -61,7 +61,14 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
         known = {each.line() for each in audit(before, at_fork=master.at_fork)}
         try:
             # The operator's decision, whatever paths visitors choose.
-            user = signed_in(settings.warmup_user, master.warn, PAGE_SECONDS)
+            user = signed_in_after_trial(
+                settings.warmup_user,
+                master.warn,
+                PAGE_SECONDS,
+                stopped=told,
+                in_child=master.in_child,
+                after_child=master.after_child,
+            )
             with user as cookie:
                 warmed = _warm(master, settings, before, told, pages, cookie)
         finally:

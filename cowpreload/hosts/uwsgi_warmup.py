@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from cowpreload.candidates import AutoReport
 from cowpreload.errors import CowError
 from cowpreload.hosts.serving import Part
+from cowpreload.hosts.signing_in import SECONDS, signed_in_after_trial
 from cowpreload.hosts.uwsgi_apps import (
     calls_at_fork,
     loaded,
@@ -103,7 +104,7 @@ def warm(
     prefixes: dict[str | None, str] = {mount: mount if manage_script_name else ""}
     if index == default_app:
         prefixes[None] = ""
-    with signed_in(_user(settings), _say_once, settings.warmup_timeout) as cookie:
+    with _signed_in(settings) as cookie:
         requests = 0
         sources: list[str] = []  # of what was found; what is listed, all know
         measured = measure()
@@ -142,6 +143,20 @@ def _user(settings: Settings) -> str | None:
     """Whose session is made, if anything is to be requested."""
     asked = settings.warmup or settings.learns
     return settings.warmup_user if asked else None
+
+
+def _signed_in(settings: Settings) -> contextlib.AbstractContextManager[str]:
+    """The session of the user, if there is one; tried in a child where one may be."""
+    user, within = _user(settings), min(settings.warmup_timeout, SECONDS)
+    if several_interpreters():
+        return signed_in(user, _say_once, within)
+    return signed_in_after_trial(
+        user,
+        _say_once,
+        within,
+        in_child=plugin().in_child,
+        after_child=plugin().after_child,
+    )
 
 
 def _warm_found(

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import sqlite3
 from pathlib import Path
 
@@ -119,6 +120,30 @@ def test_what_members_request_is_warmed_anew_as_the_user(
     assert nobody_has_logged_in(server, site)
     assert "/members/" not in server.log
     assert "visitor" not in server.log
+
+
+@pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
+@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+def test_a_database_that_answers_nothing_keeps_no_master_waiting(
+    servers: Servers, site: dict[str, str], host: str
+) -> None:
+    """Neither one that starts nor one that serves: no alarm ends a wait in C."""
+    options = {**QUICK, **AUTO, "cow-warmup-worth": "4M", "cow-warmup-private": "on"}
+    options["cow-warmup-timeout"] = "1"
+    without = "cow: warmup-user=warm: no answer within 1 s; pages are requested without"
+    with contextlib.closing(sqlite3.connect(f"{site['SITE_DB']}.gate")) as gate:
+        gate.execute("begin exclusive")
+        server = servers.on(host, options, workers=2, app="members", environ=site)
+        server.wait_serving(workers=2)
+        assert server.log.count(without) == 1
+        load = signed_in_load(server)
+        try:
+            server.wait_log("cow: warmed anew pages=0: none survived the trial", 60)
+        finally:
+            load.stop()
+        assert server.log.count(without) == 2
+        server.signal(signal.SIGTERM)
+        assert server.wait_exit() == 0
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")

@@ -3,13 +3,16 @@
 Each page answers `pid maker user`; below /members/NAME/ the first request of a process
 makes 4 MB of heap for each NAME, and `maker` is the process that did. /fails/ fails for
 whoever is logged in. A login that sends its signal is said on stderr.
-`python members.py` makes the database: `warm`, who may do nothing, `boss`, who may all,
-and `visitor`, whose session has the key VISITOR.
+Who holds a lock on the database SITE_DB.gate keeps all waiting who ask for a user by
+name. `python members.py` makes the database: `warm`, who may do nothing, `boss`, who
+may all, and `visitor`, whose session has the key VISITOR.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import sys
 from typing import Any
 
@@ -46,6 +49,7 @@ import django  # noqa: E402
 django.setup()
 
 from django.contrib.auth.decorators import login_required  # noqa: E402
+from django.contrib.auth.models import UserManager  # noqa: E402
 from django.contrib.auth.signals import user_logged_in  # noqa: E402
 from django.core.asgi import get_asgi_application  # noqa: E402
 from django.core.wsgi import get_wsgi_application  # noqa: E402
@@ -53,6 +57,18 @@ from django.http import HttpResponse, HttpResponseRedirect  # noqa: E402
 from django.urls import path  # noqa: E402
 
 MADE: dict[str, tuple[int, list[object]]] = {}
+
+
+def gated(manager: Any, name: str) -> Any:
+    """As a database that answers nothing: a wait in C, which no alarm ends."""
+    file = f"{os.environ['SITE_DB']}.gate"
+    with contextlib.closing(sqlite3.connect(file, timeout=600)) as gate:
+        gate.execute("begin immediate")
+    return by_name(manager, name)
+
+
+by_name = UserManager.get_by_natural_key
+UserManager.get_by_natural_key = gated
 
 
 def answer(request: Any, name: str) -> HttpResponse:

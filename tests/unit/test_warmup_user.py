@@ -10,7 +10,9 @@ import pytest
 from conftest import PROGRAMS, run
 
 from cowpreload.candidates import AutoReport, Candidate, Tried
-from cowpreload.warmup_user import signed_in
+from cowpreload.interface import Interface
+from cowpreload.warmup_user import signed_in, why
+from cowpreload.warmup_visits import Manner
 
 WHERE = "cow: warmup-user="
 WITHOUT = "; pages are requested without a user"
@@ -113,3 +115,16 @@ def test_a_page_that_was_warmed_one_way_is_none_that_was_dropped() -> None:
         "cow: warmup path=/broken/ (as warmup-user) dropped: answered 500",
         "cow: warmup auto routes=5 warmed=3 dropped=1 left-out=1 seconds=0.50",
     ]
+
+
+def test_no_log_line_and_no_repr_gives_a_login_away() -> None:
+    """A session's file has its key in its path; reporters of errors keep the locals of
+    each frame."""
+    key = "0123456789abcdef" * 2
+    text = why(FileNotFoundError(2, "No such file", f"/var/sessions/sessionid{key}"))
+    assert "No such file" in text
+    assert key[-20:] not in text
+    headers = (("Authorization", "Basic c2VjcmV0"),)
+    manner = Manner(Interface.WSGI, "", "h", headers, True, f"sessionid={key}")
+    assert "c2VjcmV0" not in repr(manner)
+    assert key not in repr(manner)
