@@ -3,7 +3,7 @@
  *
  * uWSGI resolves every symbol when it loads a plugin. In a binary without Python the
  * load would fail with the name of a symbol; like this it succeeds, and identity.c
- * says what to do. What bridge.c and system_exit.c call must be listed here.
+ * says what to do. What any file of plugin/ calls must be listed here.
  */
 #ifndef COW_PYTHON_H
 #define COW_PYTHON_H

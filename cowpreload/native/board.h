@@ -11,11 +11,15 @@
 /* ---- board: shared memory, one slot a worker --------------------------- */
 
 #define COW_MAGIC 0x315944414f425743ull /* "CWBOADY1", little endian */
-#define COW_REVISION 11u /* raise it with any struct below, and with cow_walk */
-#define COW_SLOTS 1024   /* a board's size */
-#define COW_TICKETS 128  /* the most that may leave at once */
-#define COW_WARMINGS 8   /* the start's, and the last ones after it */
-#define COW_SOURCES 4    /* where a page that was warmed may come from */
+/* Of the board, and of what the plugin and Python call of each other: a plugin of
+ * another revision is refused by name. Raise it with any struct here and in served.h,
+ * with cow_api, with cow_walk, and with every call or format of plugin/ that changes
+ * (tests/unit/test_build.py compares). */
+#define COW_REVISION 12u
+#define COW_SLOTS 1024  /* a board's size */
+#define COW_TICKETS 128 /* the most that may leave at once */
+#define COW_WARMINGS 8  /* the start's, and the last ones after it */
+#define COW_SOURCES 4   /* where a page that was warmed may come from */
 
 enum cow_state {
     COW_FREE = 0,    /* no worker */

@@ -77,6 +77,36 @@ def test_a_plugin_of_another_binary_refuses_with_the_command_that_fixes_it(
 
 
 @needs_uwsgi
+def test_an_older_plugin_refuses_with_the_command_that_builds_it_anew(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the same version, a commit before: each start ended with a bare traceback of
+    what that plugin does not call yet."""
+    from cowpreload import plugin_build
+
+    older = tmp_path / "older"
+    shutil.copytree(sources(), older)
+    for name, now, before in (
+        ("plugin.c", "!= COW_REVISION ", "!= COW_REVISION - 1 "),
+        ("bridge.c", 'cow_call(PLUGIN, "meet", "(N)", functions)', "Py_None"),
+    ):
+        text = (older / name).read_text()
+        assert now in text
+        (older / name).write_text(text.replace(now, before))
+    monkeypatch.setattr(plugin_build, "sources", lambda: older)
+    plugin_build.build(script("uwsgi"), tmp_path / "made")
+    ini = {"plugins-dir": str(tmp_path / "made"), "need-plugin": "cow"}
+    server = servers.uwsgi(ini, plugin=False)
+    assert server.wait_exit() == 1
+    binary = os.path.realpath(script("uwsgi"))
+    assert (
+        "cow: this plugin was built by another cowpreload; "
+        f"run: cowpreload plugin build --uwsgi {binary}"
+    ) in server.log
+    assert "Traceback" not in server.log
+
+
+@needs_uwsgi
 def test_without_the_file_the_lines_that_are_printed_end_the_start(
     servers: Servers, tmp_path: Path
 ) -> None:
