@@ -14,6 +14,7 @@ from cowpreload.about import About
 from cowpreload.board import Board
 from cowpreload.hosts.gunicorn_interface import script_name
 from cowpreload.hosts.gunicorn_log import Unfailing
+from cowpreload.hosts.unasked import unasked
 from cowpreload.interface import name_as_given, name_of
 from cowpreload.settings import Settings
 
@@ -39,7 +40,9 @@ class Keeper:
     def _use(self, settings: Settings) -> None:
         self._file = settings.warmup_file
         self._keeping = None
-        if self._file is not None:
+        if self._file is None:
+            return
+        with unasked("warm-up file", self._raised):
             from cowpreload.hosts.keeping import Keeping  # it imports what few need
 
             self._keeping = Keeping(
@@ -51,6 +54,10 @@ class Keeper:
                 self._prefix(),
             )
 
+    def _raised(self, line: str) -> None:
+        if self._log is not None:  # of a server that came too late it is
+            self._log.exception(line)
+
     def _name(self) -> str:
         given = getattr(self._app, "app_uri", None)
         return name_as_given(given) if given else name_of(type(self._app))
@@ -61,7 +68,10 @@ class Keeper:
 
     def tell(self, settings: Settings, board: Board) -> None:
         """The command line writes such a file, too."""
-        about.write(board, About(self._name(), self._prefix(), settings.warmup_skip))
+        with unasked("what the command line is told", self._raised):
+            about.write(
+                board, About(self._name(), self._prefix(), settings.warmup_skip)
+            )
 
     def off(self) -> Collection[str]:
         """The paths that the file switches off, as it is now."""
@@ -74,7 +84,8 @@ class Keeper:
 
     def reload(self, settings: Settings, board: Board | None) -> None:
         """A reload has read these."""
-        self.end(board)
+        with unasked("warm-up file", self._raised):
+            self.end(board)
         if self._app is not None and settings.warmup_file != self._file:
             self._use(settings)
         elif self._keeping is not None:

@@ -39,6 +39,7 @@ from cowpreload.hosts.gunicorn_stages import (
 from cowpreload.hosts.gunicorn_warmup import bound_the_end, warm
 from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.turns import Turns
+from cowpreload.hosts.unasked import unasked
 from cowpreload.immortal import WHY_NOT
 from cowpreload.kinds import GUNICORN
 from cowpreload.leave import leave
@@ -227,9 +228,12 @@ class Master:
         if self.board is None or self._warmup is None:
             return
         KEEPER.tell(settings, self.board)
-        self._learning = at_turns(
-            self.board, settings, cfg, self._log, self._warmup.paths, self.immortal
-        )
+        log, warm = self._log, self._warmup.paths
+        self._learning = None
+        with unasked("warm up anew", log.exception):
+            self._learning = at_turns(
+                self.board, settings, cfg, log, warm, self.immortal
+            )
 
     def _turn(self, arbiter: Any) -> None:
         KEEPER.turn(self.board)

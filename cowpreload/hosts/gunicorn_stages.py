@@ -20,6 +20,7 @@ from cowpreload.errors import NativeError
 from cowpreload.freezing import freeze, leave_mortal
 from cowpreload.hosts.gunicorn_signals import running_arbiter
 from cowpreload.hosts.laying import Laying
+from cowpreload.hosts.unasked import unasked
 from cowpreload.immortal import plan
 from cowpreload.records import FreezeReport, SealReport
 from cowpreload.sealing import seal
@@ -39,7 +40,8 @@ def make_board(warming: Warming, log: Any) -> Board | None:
         _core.take_reading()
     except NativeError as error:
         log.error("cow: memory unreadable (%s): serving on without limits", error)
-    warmings.add(board, warming)
+    with unasked("record of the warm up", log.exception):
+        warmings.add(board, warming)
     return board
 
 

@@ -19,7 +19,8 @@ from cowpreload.candidates import NOT_WARMED, Warming, by_source
 from cowpreload.errors import NativeError, SettingsError
 from cowpreload.hosts import uwsgi_apps, uwsgi_keeping, uwsgi_serving, uwsgi_turn
 from cowpreload.hosts.laying import Laying
-from cowpreload.hosts.uwsgi_apps import reported, say
+from cowpreload.hosts.unasked import unasked
+from cowpreload.hosts.uwsgi_apps import reported, say, say_raised
 from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.kinds import UWSGI
 from cowpreload.records import PreloadReport, SealReport
@@ -179,10 +180,12 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
         seconds=time.monotonic() - _state.began,
     )
     say(report.line())
-    listed = Warming(by_source("list" for _ in set(settings.warmup_listed)), warmed)
-    warmings.add(_state.board, _state.warming.plus(listed))
+    with unasked("record of the warm up", say_raised):
+        listed = Warming(by_source("list" for _ in set(settings.warmup_listed)), warmed)
+        warmings.add(_state.board, _state.warming.plus(listed))
     uwsgi_turn.begin(settings.check_interval)
-    uwsgi_serving.begin(_state.board, settings, immortal > 0)
+    with unasked("warm up anew", say_raised):
+        uwsgi_serving.begin(_state.board, settings, immortal > 0)
     uwsgi_keeping.serve(_state.board, settings)
     return 0
 

@@ -50,6 +50,14 @@ def say_traceback(error: BaseException) -> None:
         say("".join(traceback.format_exception(error)).rstrip())
 
 
+def say_raised(line: str) -> None:
+    """One line, and the traceback of the exception that is being handled."""
+    error = sys.exc_info()[1]
+    if error is not None:
+        say_traceback(error)
+    say(line)
+
+
 def reported(function: Function) -> Function:
     """Print what `function` raises and give None: for callers in C.
 

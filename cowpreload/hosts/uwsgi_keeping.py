@@ -16,7 +16,8 @@ from cowpreload.about import About
 from cowpreload.board import Board
 from cowpreload.candidates import Found
 from cowpreload.hosts import uwsgi_turn
-from cowpreload.hosts.uwsgi_apps import say
+from cowpreload.hosts.unasked import unasked
+from cowpreload.hosts.uwsgi_apps import say, say_raised
 from cowpreload.interface import name_as_given
 from cowpreload.settings import Settings
 
@@ -44,7 +45,9 @@ def _option(name: str) -> list[str]:
 
 def begin(settings: Settings) -> None:
     """Before the applications are loaded, which may change the directory."""
-    if settings.warmup_file is not None:
+    if settings.warmup_file is None:
+        return
+    with unasked("warm-up file", say_raised):
         from cowpreload.hosts.keeping import Keeping  # it imports what few need
 
         interval, skip = settings.check_interval, settings.warmup_skip
@@ -67,7 +70,8 @@ def off() -> Collection[str]:
 
 def serve(board: Board, settings: Settings) -> None:
     """Right before the first fork: write it at the master's turns, and at its end."""
-    about.write(board, About(_application(), "", settings.warmup_skip))
+    with unasked("what the command line is told", say_raised):
+        about.write(board, About(_application(), "", settings.warmup_skip))
     for keeping in _keeping:
         uwsgi_turn.each_turn(partial(keeping.turn, board))
         uwsgi_turn.at_end(partial(keeping.end, board))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 
 from cowpreload.board import Board
 from cowpreload.freezing import Walk
 from cowpreload.hosts import turns, uwsgi_keeping, uwsgi_turn
 from cowpreload.hosts.serving import Part
-from cowpreload.hosts.uwsgi_apps import calls_at_fork, say, say_traceback
+from cowpreload.hosts.uwsgi_apps import calls_at_fork, say, say_raised
 from cowpreload.hosts.uwsgi_plugin import plugin
 from cowpreload.hosts.uwsgi_warmup import WARMED, several_interpreters
 from cowpreload.immortal import plan
@@ -52,18 +51,13 @@ class UwsgiMaster:
         self._plugin = plugin()
         self.at_fork = calls_at_fork()
         self.say = self.warn = say
+        self.say_raised = say_raised
         self.workers = self._plugin.workers
         self.in_child = self._plugin.in_child
         self.after_child = self._plugin.after_child
 
     def say_of_page(self, line: str) -> None:
         """uWSGI's log has no levels."""
-
-    def say_raised(self, line: str) -> None:
-        error = sys.exc_info()[1]
-        if error is not None:
-            say_traceback(error)
-        say(line)
 
     def is_alone(self) -> bool:
         return bool(self._plugin.is_alone())
