@@ -69,6 +69,12 @@ class Candidate:
         """The same for a log; what visitors have requested is nobody's business."""
         return "a page of warmup-file" if self.source == "file" else self.shown
 
+    @property
+    def frame(self) -> str:
+        """The name of the function that requests it, for the stack of one that hangs;
+        see origins.py."""
+        return f"{'visited' if self.is_visited else 'warmup'}={self.path}"
+
 
 Answered = Callable[[Candidate, int, "BaseException | None"], bool]
 """What was requested, its status (0: none), and what it raised or None; gives whether
@@ -105,6 +111,18 @@ class Tried:
     seconds: float = 0.0
     private: int = 0
     dropped: str = ""
+
+    @property
+    def told(self) -> str:
+        """`dropped` for a log. What visitors have requested is in the text of an
+        exception (`KeyError: '/people/alice'`), and may be in the name of what is open.
+        """
+        if not self.candidate.is_visited:
+            return self.dropped
+        if self.dropped.startswith("leaves "):
+            return "leaves something open"
+        raised = self.dropped.startswith("raised ")
+        return self.dropped.partition(":")[0] if raised else self.dropped
 
 
 def by_page(tried: Iterable[Tried]) -> list[list[Tried]]:
@@ -155,7 +173,7 @@ class AutoReport:
             said = [each for each in faults if not 300 <= each.status < 500]
             for each in faults[-1:] if len(faults) == len(ways) else said:
                 if each.candidate.source == "file":
-                    unnamed[each.dropped] = unnamed.get(each.dropped, 0) + 1
+                    unnamed[each.told] = unnamed.get(each.told, 0) + 1
                 else:
                     reasons.setdefault(each.dropped, []).append(each.candidate.shown)
         warm = [each.shown for each in self.warmed() if each.source == "route"]

@@ -168,7 +168,7 @@ async def _run(
 ) -> None:
     async with _Lifespan(app, bounds, lifespan_runs) as lifespan:
         for each in candidates:
-            request = named(_request, f"warmup={each.path}")
+            request = named(_request, each.frame)
             scope = _scope(each.path, environ(each), lifespan.state)
             status, fault = 0, None
             try:

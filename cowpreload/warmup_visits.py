@@ -124,7 +124,7 @@ def _visit_wsgi(
     answered: Answered,
 ) -> None:
     for each in candidates:
-        request = named(request_wsgi, f"warmup={each.path}")
+        request = named(request_wsgi, each.frame)
         host = each.host or manner.host
         headers = manner.headers_of(each)
         environ = wsgi_environ(each.path, host, manner.prefix, headers)
