@@ -120,6 +120,30 @@ trial(["/a", "/b"])
     assert (tried, note) == ([("/a", why), ("/b", why)], "")
 
 
+def test_a_page_that_keeps_memory_at_each_request_does_not_make_the_master_large() -> (
+    None
+):
+    tried, _, _, _ = trial("""
+kept = []
+def page(path):
+    if path == "/keeps":
+        kept.append(bytearray(10 << 20))
+    elif path == "/imports" and not hasattr(sys, "imported"):
+        sys.imported = [bytearray(20 << 20)]
+    elif path == "/cycles":
+        cycle = [bytearray(10000) for _ in range(2000)]
+        cycle.append(cycle)
+    return 200
+trial(["/keeps", "/imports", "/cycles", "/plain"], candidate=30)
+""")
+    assert tried == [
+        ("/keeps", "keeps 10MiB at each request"),
+        ("/imports", ""),
+        ("/cycles", ""),
+        ("/plain", ""),
+    ]
+
+
 def test_what_is_buffered_is_written_once_and_no_exit_handler_runs() -> None:
     _, _, _, text = trial("""
 import atexit
