@@ -18,17 +18,26 @@ _LEAST = 50
 _SHARE = 0.1
 
 
-def hint(settings: Settings, grown: int, noted: int = 0, withheld: int = 0) -> str:
+def hint(
+    settings: Settings,
+    grown: int,
+    noted: int = 0,
+    withheld: int = 0,
+    *,
+    warms_anew: bool = True,
+) -> str:
     """One line without a newline, or "".
 
     Args:
         settings: of the server.
         grown: bytes, of all workers, since they were ready.
         noted, withheld: requests, as served.py counts them.
+        warms_anew: whether the running master warms what it learns; else only a file
+            gives it to a start.
     """
     if grown < settings.warmup_worth:
         return ""
-    if not settings.warmup:
+    if not settings.warmup and not settings.learns:
         return (
             f"cow: warmup=unset: the workers have grown by {grown // MIB}MiB since "
             "they were ready; cow-warmup=auto would save a part of it"
@@ -37,6 +46,8 @@ def hint(settings: Settings, grown: int, noted: int = 0, withheld: int = 0) -> s
     if seen < _LEAST or withheld < seen * _SHARE:
         return ""
     do = "cow-warmup-private=on"
+    if not warms_anew and settings.warmup_file is None:
+        do += " and cow-warmup-file"
     if not settings.warmup_user:
         do += " with cow-warmup-user (Django), or paths with cow-warmup-header,"
     return (

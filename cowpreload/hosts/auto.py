@@ -2,8 +2,8 @@
 
 Takes an application in its master, on either host or none, for `cow-warmup = auto` and
 `cow-warmup-file`; gives an AutoReport, with what is to be said of it. Whatever fails
-here leaves pages cold and ends no start. Needs no native core: uWSGI's interpreters
-call it.
+here leaves pages cold and ends no start. Main interpreter only: it needs the native
+core, by way of the trial.
 """
 
 from __future__ import annotations

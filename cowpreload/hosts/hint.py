@@ -19,8 +19,9 @@ from cowpreload.settings import Settings
 class Hint:
     """What is still to be said of this server."""
 
-    def __init__(self, board: Board, settings: Settings) -> None:
+    def __init__(self, board: Board, settings: Settings, warms_anew: bool) -> None:
         self._board = board
+        self._warms_anew = warms_anew
         self._settings = settings
         self._at = time.monotonic() + AFTER_TURNS * settings.check_interval
         self._said = False
@@ -35,6 +36,7 @@ class Hint:
                 saving(tuple(self._board)),
                 served.noted(self._board),
                 served.withheld(self._board),
+                warms_anew=self._warms_anew,
             )
             if line:
                 self._said = True

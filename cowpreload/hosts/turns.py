@@ -43,8 +43,9 @@ def begin(
     uid: int,
     say: Callable[[str], object],
     off: Callable[[], Collection[str]] = tuple,
+    why_not: str = "",
 ) -> Turns | None:
-    """What to call; None: there is nothing to learn, or it cannot be, and why is said.
+    """What to call; None: there is nothing to look at. Why nothing is learned is said.
 
     Args:
         board, settings: of this server.
@@ -54,29 +55,26 @@ def begin(
         uid: of the workers.
         say: logs a line.
         off: gives the paths that `warmup-file` switches off, as of now.
+        why_not: why this host's master must not request pages; "": it may.
     """
     choose(board, settings)
-    if not settings.warmup and not settings.learns:
-        return Hint(board, settings)
-    if not settings.warmup_auto:
-        return None
-    # It imports what few need.
-    from cowpreload.hosts.learning import Learning, why_nothing
-
-    why = why_nothing(immortal, uid)
-    if why and settings.warmup_file is None:
-        why += "; cow-warmup-file keeps it for the next start"
-    if why:
-        say_nothing(say, why)
-        return None
-    if settings.warmup_private == "on" and not settings.warmup_user:
+    if settings.warmup and not settings.learns:
+        return None  # who lists pages is told of nothing
+    if settings.learns and settings.warmup_private == "on" and not settings.warmup_user:
         say(
             "cow: warmup-private=on: pages behind a login stay cold; set "
             "cow-warmup-user (Django), or list them, with cow-warmup-header"
         )
-    return _Each([Learning(board, settings, warm, prefix, off), Hint(board, settings)])
+    if not settings.warmup_auto:
+        return Hint(board, settings, warms_anew=False)
+    # It imports what few need.
+    from cowpreload.hosts.learning import Learning, why_nothing
 
-
-def say_nothing(say: Callable[[str], object], why: str) -> None:
-    """Name what keeps a server from learning."""
-    say(f"cow: warmup=auto: nothing is warmed from traffic: {why}")
+    why = why_nothing(immortal, uid) or why_not
+    if why:
+        if settings.warmup_file is None:
+            why += "; cow-warmup-file keeps it for the next start"
+        say(f"cow: warmup=auto: nothing is warmed from traffic: {why}")
+        return Hint(board, settings, warms_anew=False)
+    learning = Learning(board, settings, warm, prefix, off)
+    return _Each([learning, Hint(board, settings, warms_anew=True)])

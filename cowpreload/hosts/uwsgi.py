@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 
 from cowpreload import _core, warmings, watch, writers
 from cowpreload._core import ffi, lib
@@ -185,7 +186,10 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
         warmings.add(_state.board, _state.warming.plus(listed))
     uwsgi_turn.begin(settings.check_interval)
     with unasked("warm up anew", say_raised):
-        uwsgi_serving.begin(_state.board, settings, immortal > 0)
+        turns = uwsgi_serving.at_turns(_state.board, settings, immortal > 0)
+        if turns is not None:
+            master = uwsgi_serving.UwsgiMaster()
+            uwsgi_turn.each_turn(partial(turns.turn, master))
     uwsgi_keeping.serve(_state.board, settings)
     return 0
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 
 from cowpreload.board import Board
 from cowpreload.freezing import Walk
-from cowpreload.hosts import turns, uwsgi_keeping, uwsgi_turn
+from cowpreload.hosts import uwsgi_keeping
 from cowpreload.hosts.serving import Part
+from cowpreload.hosts.turns import Turns, begin
 from cowpreload.hosts.uwsgi_apps import calls_at_fork, say, say_raised
 from cowpreload.hosts.uwsgi_plugin import plugin
 from cowpreload.hosts.uwsgi_warmup import WARMED, several_interpreters
@@ -16,11 +17,17 @@ from cowpreload.immortal import plan
 from cowpreload.settings import Settings
 
 
-def begin(board: Board, settings: Settings, immortal: bool) -> None:
-    """Right before the first fork: what the master's turns are to do."""
+def at_turns(board: Board, settings: Settings, immortal: bool) -> Turns | None:
+    """What the master's turns are to call, if anything; see turns.begin()."""
     if settings.warmup_auto and several_interpreters():
-        return  # the warm up has said it: there is no trial
-    at_turns = turns.begin(
+        return None  # the warm up has said it: there is no trial
+    why_not = ""
+    if plugin().writes_log():
+        why_not = (
+            "the master writes what workers log, and lines would be lost meanwhile; "
+            "set threaded-logger = true"
+        )
+    return begin(
         board,
         settings,
         WARMED.paths,
@@ -28,18 +35,8 @@ def begin(board: Board, settings: Settings, immortal: bool) -> None:
         uid=plugin().uid(),
         say=say,
         off=uwsgi_keeping.off,
+        why_not=why_not,
     )
-    if at_turns is None:
-        return
-    if settings.warmup_auto and plugin().writes_log():
-        turns.say_nothing(
-            say,
-            "the master writes what workers log, and lines would be lost meanwhile; "
-            "set threaded-logger = true",
-        )
-        return
-    master = UwsgiMaster()
-    uwsgi_turn.each_turn(lambda: at_turns.turn(master))
 
 
 class UwsgiMaster:

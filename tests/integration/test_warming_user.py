@@ -146,14 +146,28 @@ def test_a_database_that_answers_nothing_keeps_no_master_waiting(
         assert server.wait_exit() == 0
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
 @pytest.mark.parametrize(
-    "host", ["sync", pytest.param("uwsgi", marks=pytest.mark.deep)]
+    ("host", "more"),
+    [
+        ("sync", {"cow-warmup": "auto"}),
+        pytest.param("sync", {}, marks=pytest.mark.deep, id="file-alone"),
+        # Its master warms nothing anew; what to set is said all the same.
+        pytest.param(
+            "uwsgi",
+            {"cow-warmup": "auto", "log-master": "true"},
+            marks=pytest.mark.deep,
+        ),
+    ],
 )
 def test_what_a_login_keeps_from_being_learned_is_said_once(
-    servers: Servers, site: dict[str, str], host: str
+    servers: Servers,
+    site: dict[str, str],
+    tmp_path: Path,
+    host: str,
+    more: dict[str, str],
 ) -> None:
-    options = {**QUICK, "cow-warmup": "auto", "cow-warmup-worth": "4M"}
+    options = {**QUICK, "cow-warmup-worth": "4M", **more}
+    options["cow-warmup-file"] = str(tmp_path / "warm")
     server = servers.on(host, options, workers=2, app="members", environ=site)
     server.wait_serving(workers=2)
     load = signed_in_load(server)

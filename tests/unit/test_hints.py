@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from cowpreload.board import Board
 from cowpreload.hints import hint
+from cowpreload.hosts import turns
+from cowpreload.hosts.hint import Hint
 from cowpreload.settings import Settings
 
 MIB = 1 << 20
@@ -36,3 +41,51 @@ def test_a_server_without_any_warm_up_is_told_of_it() -> None:
     line = hint(Settings(), 96 * MIB)
     assert line.startswith("cow: warmup=unset: the workers have grown by 96MiB ")
     assert hint(Settings(warmup=("/",)), 96 * MIB) == ""
+
+
+def test_a_server_that_learns_for_its_next_start_alone_is_told_what_that_needs() -> (
+    None
+):
+    """A running master that warms nothing anew has no use for a login's pages, and a
+    file without `auto` is no server without a warm up."""
+    line = hint(AUTO, 96 * MIB, 300, 1500, warms_anew=False)
+    assert "cow-warmup-private=on and cow-warmup-file with cow-warmup-user" in line
+    kept = Settings(warmup_file="/var/lib/shop/warm")
+    line = hint(kept, 96 * MIB, 300, 1500, warms_anew=False)
+    assert line.startswith("cow: warmup-private=off: 1500 of 1800 requests ")
+    assert "cow-warmup-private=on with cow-warmup-user (Django)" in line
+    assert hint(kept, 96 * MIB) == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "why_not", "said"),
+    [
+        (Settings(warmup_file="/var/lib/shop/warm"), "", []),
+        (
+            Settings(warmup=("/",), warmup_file="/w", warmup_private="on"),
+            "",
+            ["cow: warmup-private=on: pages behind a login stay cold; "],
+        ),
+        (
+            AUTO,
+            "it writes the log",
+            ["cow: warmup=auto: nothing is warmed from traffic: it writes the log; "],
+        ),
+    ],
+)
+def test_where_the_master_learns_nothing_the_hint_is_not_lost(
+    settings: Settings, why_not: str, said: list[str]
+) -> None:
+    """A file without `auto` was told nothing, nor was a master that writes the log."""
+    lines: list[str] = []
+    called = turns.begin(
+        Board.create(),
+        settings,
+        (),
+        immortal=True,
+        uid=os.geteuid(),
+        say=lines.append,
+        why_not=why_not,
+    )
+    assert isinstance(called, Hint)
+    assert [line[: len(start)] for line, start in zip(lines, said, strict=True)] == said
