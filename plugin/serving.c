@@ -88,6 +88,7 @@ static PyObject *writes_log(PyObject *unused, PyObject *none) {
 static PyObject *in_child(PyObject *unused, PyObject *none) {
     uwsgi.mypid = getpid();
     in_trial = 1;
+    cow_worker_keep_status(); /* C code of a page may call exit() */
     Py_RETURN_NONE;
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import ctypes
 import itertools
 import os
 import signal
@@ -50,6 +51,10 @@ def hang_native() -> None:  # C code that neither returns nor looks at signals
 
 def leave() -> None:
     os._exit(3)
+
+
+def leave_in_c() -> None:
+    ctypes.CDLL(None).exit(5)
 
 
 def fault() -> None:
@@ -102,6 +107,7 @@ PAGES = {
     "hang": hang,
     "native": hang_native,
     "leave": leave,
+    "leave-in-c": leave_in_c,
     "fault": fault,
     "raise": raise_it,
     "end": end,
