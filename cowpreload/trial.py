@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from cowpreload.candidates import Candidate, Tried
@@ -58,6 +59,7 @@ class _Child:
     def __init__(self, candidates: Sequence[Candidate], work: Work) -> None:
         self._reading, writing = os.pipe()
         self.pid, master = 0, os.getpid()
+        close = _real("os", "close")
         # A signal between the fork and the store of the pid would lose the child.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
@@ -66,13 +68,13 @@ class _Child:
                 try:
                     self.pid = _real("os", "fork")()
                 except BaseException:
-                    _real("os", "close")(self._reading)
+                    close(self._reading)
                     raise
             if self.pid == 0:
-                _real("os", "close")(self._reading)
-                run(candidates, work, Messages(writing), before, master)
+                ours = partial(close, self._reading)
+                run(candidates, work, Messages(writing), before, master, ours)
         finally:
-            _real("os", "close")(writing)
+            close(writing)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._text = b""
 

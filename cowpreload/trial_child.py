@@ -253,14 +253,17 @@ def run(
     messages: Messages,
     mask: Iterable[int],
     master: int,
+    begin: Callable[[], object],
 ) -> NoReturn:
     """In the child, at once after the fork; never returns.
 
     Args:
         mask: the signals that were blocked in the master.
         master: its pid.
+        begin: close what is the master's of the pipe.
     """
     try:
+        begin()
         _default_signals(mask)
         # A master that is killed must not leave it: it holds the listening sockets.
         _core.end_with(master)

@@ -311,6 +311,27 @@ assert os.listdir("/proc/self/fd") == before
     assert done.stdout == "failed\nfailed\n"
 
 
+def test_a_child_that_cannot_even_close_a_pipe_is_no_second_master() -> None:
+    """It would have gone on with the master's own work, to its end."""
+    done = run(
+        "-c",
+        BEGIN
+        + """
+real = os.close
+def close(descriptor):
+    if os.getpid() != MASTER:
+        raise OSError("no close")
+    real(descriptor)
+os.close = close
+trial(["/"])
+os.write(1, b"of a master\\n")
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "raised OSError: no close" in done.stdout
+    assert done.stdout.count("of a master") == 1
+
+
 def test_a_child_ends_with_a_master_that_is_killed() -> None:
     """It holds the listening socket, and no new server could bind the port."""
     code = """
