@@ -148,6 +148,7 @@ def setting(
     """A field of Settings, from which a Declared is made."""
     return field(
         default=default,
+        repr=kind.hide is None,  # reporters of errors keep the locals of each frame
         metadata={
             "kind": kind,
             "help": help,

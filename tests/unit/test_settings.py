@@ -141,6 +141,7 @@ def test_auto_stands_beside_paths(given: str, listed: tuple[str, ...]) -> None:
 def test_a_warm_up_header_is_never_shown_with_its_value() -> None:
     given = {"warmup_header": "Cookie: session=s3cret: x\nX-Token:s3cret"}
     settings = read(given, environ={})
+    assert "s3cret" not in repr(settings)
     assert settings.warmup_header == (
         ("Cookie", "session=s3cret: x"),
         ("X-Token", "s3cret"),
