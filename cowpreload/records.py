@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from cowpreload.candidates import NOT_WARMED, Warming
 from cowpreload.units import MIB, format_size
+from cowpreload.warmed import NOT_WARMED, Warming
 
 
 @dataclass(frozen=True)

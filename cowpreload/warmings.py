@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from cowpreload import _core
 from cowpreload._core import lib
 from cowpreload.board import Board
-from cowpreload.candidates import SOURCES, Warming, by_source
+from cowpreload.warmed import SOURCES, Warming, by_source
 
 _VERDICTS = ("", "confirmed", "not confirmed")
 

@@ -15,7 +15,6 @@ from gunicorn.errors import HaltServer
 from cowpreload import _core, collector, warmings, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board
-from cowpreload.candidates import Warming
 from cowpreload.errors import NativeError
 from cowpreload.freezing import freeze, leave_mortal
 from cowpreload.hosts.gunicorn_signals import running_arbiter
@@ -25,6 +24,7 @@ from cowpreload.immortal import plan
 from cowpreload.records import FreezeReport, SealReport
 from cowpreload.sealing import seal
 from cowpreload.settings import Settings
+from cowpreload.warmed import Warming
 
 
 def make_board(warming: Warming, log: Any) -> Board | None:

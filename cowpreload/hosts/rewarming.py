@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from cowpreload import _core, collector, mending, writers
 from cowpreload.audit import Descriptors, audit, descriptors
-from cowpreload.candidates import NOT_WARMED, Candidate, Shape, Warming
+from cowpreload.candidates import Candidate, Shape
 from cowpreload.deadline import can_interrupt
 from cowpreload.freezing import freeze, leave_mortal
 from cowpreload.hosts import closings
@@ -26,6 +26,7 @@ from cowpreload.records import FreezeReport, SealReport
 from cowpreload.sealing import seal
 from cowpreload.settings import Settings
 from cowpreload.units import MIB
+from cowpreload.warmed import NOT_WARMED, Warming
 from cowpreload.warmings import Measuring
 
 # A page of the master's, and all of them, in seconds: what a signal may have to wait,

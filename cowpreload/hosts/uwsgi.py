@@ -16,7 +16,6 @@ from cowpreload._core import ffi, lib
 from cowpreload._version import __version__
 from cowpreload.audit import descriptors
 from cowpreload.board import Board, slot_faults
-from cowpreload.candidates import NOT_WARMED, Warming, by_source
 from cowpreload.errors import NativeError, SettingsError
 from cowpreload.hosts import uwsgi_apps, uwsgi_keeping, uwsgi_serving, uwsgi_turn
 from cowpreload.hosts.laying import Laying
@@ -29,6 +28,7 @@ from cowpreload.sealing import seal
 from cowpreload.served import choose, wanted
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
+from cowpreload.warmed import NOT_WARMED, Warming, by_source
 from cowpreload.warmings import Measuring
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill
 
-from cowpreload.candidates import Warming
 from cowpreload.units import MIB
+from cowpreload.warmed import Warming
 
 _WIDTH = 80
 _FROM = {

@@ -55,6 +55,16 @@ def test_what_is_no_uwsgi_is_named(tmp_path: Path) -> None:
     assert "does not answer --version" in done.stderr
 
 
+def refused(servers: Servers, made: Path, why: str) -> None:
+    """The plugin in this directory ends the start, and says how it was built."""
+    ini = {"plugins-dir": str(made), "need-plugin": "cow"}
+    server = servers.uwsgi(ini, plugin=False)
+    assert server.wait_exit() == 1
+    command = f"cowpreload plugin build --uwsgi {os.path.realpath(script('uwsgi'))}"
+    assert f"cow: this plugin was built {why}; run: {command}\n" in server.log
+    assert "Traceback" not in server.log
+
+
 @needs_uwsgi
 def test_a_plugin_of_another_binary_refuses_with_the_command_that_fixes_it(
     servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -65,15 +75,7 @@ def test_a_plugin_of_another_binary_refuses_with_the_command_that_fixes_it(
     other = tmp_path / "other"
     monkeypatch.setattr(plugin_build, "fingerprint", lambda *_: 0x1234)
     plugin_build.build(script("uwsgi"), other)
-    server = servers.uwsgi(
-        {"plugins-dir": str(other), "need-plugin": "cow"}, plugin=False
-    )
-    assert server.wait_exit() == 1
-    binary = os.path.realpath(script("uwsgi"))
-    assert (
-        "cow: this plugin was built for another uwsgi; "
-        f"run: cowpreload plugin build --uwsgi {binary}"
-    ) in server.log
+    refused(servers, other, "for another uwsgi")
 
 
 @needs_uwsgi
@@ -95,15 +97,7 @@ def test_an_older_plugin_refuses_with_the_command_that_builds_it_anew(
         (older / name).write_text(text.replace(now, before))
     monkeypatch.setattr(plugin_build, "sources", lambda: older)
     plugin_build.build(script("uwsgi"), tmp_path / "made")
-    ini = {"plugins-dir": str(tmp_path / "made"), "need-plugin": "cow"}
-    server = servers.uwsgi(ini, plugin=False)
-    assert server.wait_exit() == 1
-    binary = os.path.realpath(script("uwsgi"))
-    assert (
-        "cow: this plugin was built by another cowpreload; "
-        f"run: cowpreload plugin build --uwsgi {binary}"
-    ) in server.log
-    assert "Traceback" not in server.log
+    refused(servers, tmp_path / "made", "by another cowpreload")
 
 
 @needs_uwsgi

@@ -11,8 +11,8 @@ import pytest
 from cowpreload import warmings
 from cowpreload._core import lib
 from cowpreload.board import Board
-from cowpreload.candidates import SOURCES, Warming, by_source
 from cowpreload.report.warmed import warmed_lines
+from cowpreload.warmed import SOURCES, Warming, by_source
 
 MIB = 1 << 20
 START = Warming(by_source(["route", "list", "route"]), 6, 1.9, 11 * MIB)
