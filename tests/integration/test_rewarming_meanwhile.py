@@ -132,6 +132,29 @@ def test_a_second_master_warms_up_anew_when_the_first_is_gone(servers: Servers) 
     wait_until(lambda: not any(map(alive, [second, *workers])), 30, "its end")
 
 
+@pytest.mark.parametrize(
+    "host", ["uwsgi", pytest.param("sync", marks=pytest.mark.deep)]
+)
+def test_a_thread_of_the_application_in_the_master_runs_on(
+    servers: Servers, tmp_path: Path, host: str
+) -> None:
+    """It runs between any two steps of Python's, and no child has it."""
+    options = {**AUTO, **({"enable-threads": "true"} if host == "uwsgi" else {})}
+    beats = tmp_path / "beats"
+    environ = {"BEAT": str(beats)}
+    server = servers.on(host, options, workers=1, app="learning", environ=environ)
+    server.wait_serving(pages("a")[0])
+    with loaded(server, pages(*KINDS), clients=2):
+        line = server.wait_log("cow: warmed anew pages=", 60)
+        server.wait_log(ALL_REPLACED, 60)
+    assert "pages=3 dropped=0 " in line
+    assert maker(server, "/kind/a/7") == server.pid
+    before = beats.stat().st_size
+    wait_until(lambda: beats.stat().st_size > before, 30, "the thread")
+    server.signal(signal.SIGTERM)
+    assert server.wait_exit() == 0
+
+
 def test_pages_of_several_hosts_are_asked_for_with_the_host_they_were_asked_of(
     servers: Servers,
 ) -> None:

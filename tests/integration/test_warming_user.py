@@ -123,7 +123,9 @@ def test_what_members_request_is_warmed_anew_as_the_user(
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize(
+    "host", ["sync", pytest.param("uwsgi", marks=pytest.mark.deep)]
+)
 def test_a_database_that_answers_nothing_keeps_no_master_waiting(
     servers: Servers, site: dict[str, str], host: str
 ) -> None:

@@ -5,8 +5,9 @@ process, and answers with the pid and the pid of the process that made it. A NAM
 PLANTS makes none: it misbehaves in a warm up, where its environment variable says:
 HANG=master, or THREAD=trial. NEVER=1: each request makes its heap anew, so that no warm
 up helps. KEEP_MORTAL=1: a part of the heap is to stay mortal. A request with a cookie
-is refused. `/transaction/NUMBER` writes it to the database DATABASE_FILE in one
-transaction, which ends when there is a file of that name with `.go` behind it.
+is refused. BEAT=FILE: a thread of the master writes to it. `/transaction/NUMBER` writes
+it to the database DATABASE_FILE in one transaction, which ends when there is a file of
+that name with `.go` behind it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,19 @@ if os.environ.get("KEEP_MORTAL"):
 def before_fork() -> None:
     os.write(2, b"before_fork\n")
     QUEUE.join()  # as a client that is flushed, whose thread is gone
+
+
+def beat(file: str) -> None:
+    """In a thread: make and drop objects of many kinds, and say that it lives."""
+    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    while True:
+        kept = [{str(number): [number]} for number in range(500)]
+        os.write(log, b"%d\n" % len(kept))
+        time.sleep(0.01)
+
+
+if "BEAT" in os.environ:
+    threading.Thread(target=beat, args=(os.environ["BEAT"],), daemon=True).start()
 
 
 def catch_all() -> None:
