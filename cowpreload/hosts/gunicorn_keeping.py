@@ -52,6 +52,7 @@ class Keeper:
                 settings.check_interval,
                 settings.warmup_skip,
                 self._prefix(),
+                uid=self._app.cfg.uid,
             )
 
     def _raised(self, line: str) -> None:

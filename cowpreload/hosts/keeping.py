@@ -17,6 +17,7 @@ from cowpreload import served
 from cowpreload.board import Board
 from cowpreload.candidates import Candidate, Found, Served, Shape
 from cowpreload.errors import said
+from cowpreload.hosts.serving import as_another
 from cowpreload.paths import in_full
 from cowpreload.routes import MOST, why_not_again
 from cowpreload.shapes import merged, shapes
@@ -43,6 +44,7 @@ class Keeping:
         skip: Sequence[str] = (),
         prefix: str = "",
         mounts: Sequence[str] = (),
+        uid: int | None = None,
     ) -> None:
         """Look at nothing yet.
 
@@ -54,12 +56,14 @@ class Keeping:
             skip: paths that are left out, with all below them.
             prefix: SCRIPT_NAME, where the paths on the board do not have it.
             mounts: where applications are, of paths that have it.
+            uid: of the workers; None: that of this process.
         """
         self.skip = skip
         self._path = os.path.abspath(path)
         self._application = " ".join(application.split())
         self._prefix = prefix
         self.mounts = mounts
+        self.uid = os.geteuid() if uid is None else uid
         self._say = say
         self._said: set[str] = set()
         self._written: dict[Page, int] = {}  # counts of the board that are in the file
@@ -95,12 +99,22 @@ class Keeping:
             reason = self._why_not(each.path)
             if not reason and (each.host, each.path) not in wanted:
                 reason = "is switched off in the file"
+            if not reason and each.count:
+                reason = as_another(self.uid)
+                self._tell_of_another(reason)
             if reason:
                 left_out[each.path] = reason
             else:
                 candidates.append(Candidate(each.path, each.host, "file"))
         found = tuple(dict.fromkeys(candidates))[:MOST]
         return Found(found, tuple(left_out.items()))
+
+    def _tell_of_another(self, reason: str) -> None:
+        if reason:
+            self._tell(
+                f"what visitors have requested stays cold: {reason}; remove the number "
+                "before a page to make it yours, or run both as one user"
+            )
 
     def _kept(self) -> Kept | None:
         """What the file says; None if it is not to be touched, which is said."""

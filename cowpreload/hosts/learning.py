@@ -7,7 +7,6 @@ confirm the gain. Must not raise, and must end no server.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -18,7 +17,7 @@ from cowpreload.candidates import Shape
 from cowpreload.errors import NativeError, said
 from cowpreload.freezing import may_freeze_again
 from cowpreload.hosts.rewarming import rewarm
-from cowpreload.hosts.serving import Serving
+from cowpreload.hosts.serving import Serving, as_another
 from cowpreload.paths import in_full, same_form
 from cowpreload.records import SlotView
 from cowpreload.rewarm import First, Learner, Sight, at_rest, first_of, gain
@@ -50,10 +49,7 @@ def why_nothing(immortal: bool, uid: int) -> str:
             "the heap cannot be frozen twice (keep_mortal() was called, or there is no "
             "gc.freeze())"
         )
-    if uid != os.geteuid():
-        # Visitors choose these paths; what they reach must not run as root.
-        return f"the master runs as uid={os.geteuid()}, the workers as uid={uid}"
-    return ""
+    return as_another(uid)
 
 
 class Learning:

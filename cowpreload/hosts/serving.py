@@ -7,6 +7,7 @@ raise, but for what `own` names.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,6 +15,16 @@ from typing import Any, Protocol
 from cowpreload.freezing import Walk
 from cowpreload.settings import Settings
 from cowpreload.warmup_visits import Manner
+
+
+def as_another(uid: int) -> str:
+    """Why this process requests nothing that visitors have chosen, or "".
+
+    Args:
+        uid: of the workers. What visitors reach must not run as root instead.
+    """
+    own = os.geteuid()
+    return "" if uid == own else f"the master runs as uid={own}, the workers as {uid=}"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from cowpreload.board import Board
 from cowpreload.hosts.hint import Hint
-from cowpreload.hosts.serving import Serving
+from cowpreload.hosts.serving import Serving, as_another
 from cowpreload.served import choose
 from cowpreload.settings import Settings
 
@@ -72,7 +72,9 @@ def begin(
 
     why = why_nothing(immortal, uid) or why_not
     if why:
-        if settings.warmup_file is None:
+        if as_another(uid):  # to whom such a file says no more
+            why += "; list pages, or run both as one user"
+        elif settings.warmup_file is None:
             why += "; cow-warmup-file keeps it for the next start"
         say(f"cow: warmup=auto: nothing is warmed from traffic: {why}")
         return Hint(board, settings, warms_anew=False)

@@ -18,6 +18,7 @@ from cowpreload.candidates import Found
 from cowpreload.hosts import uwsgi_turn
 from cowpreload.hosts.unasked import unasked
 from cowpreload.hosts.uwsgi_apps import say, say_raised
+from cowpreload.hosts.uwsgi_plugin import plugin
 from cowpreload.interface import name_as_given
 from cowpreload.settings import Settings
 
@@ -56,9 +57,12 @@ def begin(settings: Settings) -> None:
 
 
 def found(mounts: Sequence[str]) -> Found | None:
-    """The pages of the file; None if there is none. The mounts are known from now."""
+    """The pages of the file; None if there is none.
+
+    The mounts, and the uid of the workers, are known from now.
+    """
     for keeping in _keeping:
-        keeping.mounts = mounts
+        keeping.mounts, keeping.uid = mounts, plugin().uid()
         return keeping.found()
     return None
 

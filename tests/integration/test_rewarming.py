@@ -137,7 +137,7 @@ def test_what_was_to_stay_mortal_is_not_frozen_again(
         ({"log-master": "true"}, "the master writes what workers log"),
         pytest.param(
             {"master-as-root": "true", "uid": "nobody"},
-            "the master runs as uid=0, ",
+            "the master runs as uid=0, the workers as uid=65534; list pages, or run",
             marks=pytest.mark.deep,
         ),
     ],

@@ -261,6 +261,32 @@ def test_a_page_that_is_known_by_its_slugs_can_be_switched_off(tmp_path: Path) -
     assert learned == ["/blog/a-slug-a/comments/", "/blog/"]
 
 
+def test_what_visitors_chose_is_not_requested_as_another_user_than_the_workers(
+    tmp_path: Path,
+) -> None:
+    """As root, mostly: at each start, and in silence."""
+    path, board = tmp_path / "warm", Board.create()
+    path.write_bytes(HEAD + b"/mine/\n9 h /theirs/\n8 h /too/\n")
+    path.chmod(0o600)
+    uid = os.geteuid()
+    made, said = keeping(path, uid=uid + 1)
+    for _ in range(2):
+        found = made.found()
+        assert found.candidates == (Candidate("/mine/", "", "file"),)
+    why = f"the master runs as uid={uid}, the workers as uid={uid + 1}"
+    assert found.left_out == (("/theirs/", why), ("/too/", why))
+    assert said == [
+        f"cow: warmup-file={path}: what visitors have requested stays cold: {why}; "
+        "remove the number before a page to make it yours, or run both as one user"
+    ]
+    visit(board, ("/new/", "h"))
+    made.end(board)  # kept all the same, for the operator to look at
+    assert len(parse(path.read_bytes()).learned) == 3
+    same, said = keeping(path, uid=uid)
+    assert len(same.found().candidates) == 4
+    assert said == []
+
+
 def test_names_that_nobody_requests_unasked_are_not_requested_from_the_file_either(
     tmp_path: Path,
 ) -> None:
