@@ -73,19 +73,22 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
             with user as cookie:
                 warmed = _warm(master, settings, before, told, pages, cookie)
         finally:
-            for line in _settle(master, before, known, settings.freeze == "on"):
+            # A signal has waited for a page already.
+            within = PAGE_SECONDS / 2 if told() else PAGE_SECONDS
+            frozen = settings.freeze == "on"
+            for line in _settle(master, before, known, frozen, within):
                 master.warn(line)
         if told() or not warmed:
             why = "a signal came" if told() else "none survived the trial"
             return Rewarmed((), f"cow: warmed anew pages=0: {why}", told())
-        frozen = _freeze(master, settings)
+        report = _freeze(master, settings)
         sealed = _seal(master, settings)
         writers.flush_shared()  # of what pages have written; uWSGI forks without it
     warming = measuring.of("traffic" for _ in warmed)
     return Rewarmed(
         tuple(each for each in pages if (each.path, each.host) in warmed),
         f"cow: warmed anew pages={len(warmed)} dropped={len(pages) - len(warmed)} "
-        f"objects={frozen.objects} immortal={frozen.immortal.objects} "
+        f"objects={report.objects} immortal={report.immortal.objects} "
         f"sealed={sealed.bytes // 1024}KiB heap={_core.heap_size() // MIB}MiB "
         f"seconds={warming.seconds:.2f}",
         warming=warming,
@@ -147,7 +150,11 @@ def _try_and_warm(automatic: Automatic, pages: Sequence[Shape]) -> set[tuple[str
 
 
 def _settle(
-    master: Serving, before: Descriptors, known: set[str], frozen: bool
+    master: Serving,
+    before: Descriptors,
+    known: set[str],
+    frozen: bool,
+    within: float,
 ) -> list[str]:
     """What comes before each fork, anew: close, mend, audit; lines on the faults.
 
@@ -157,13 +164,14 @@ def _settle(
         frozen: whether the collector lists no inherited object. Executors and loops are
             looked for among all of them; a collection would copy the heap, and from
             3.14 on take what is immortal off its lists.
+        within: seconds, for the callbacks, and for what is closed.
     """
     gc.collect()  # of what was loaded since, alone
     resume = collector.stop()
     if frozen:
         gc.unfreeze()
     try:
-        bounds = closings.bounded(PAGE_SECONDS, master.warn)
+        bounds = closings.bounded(within, master.warn)
         faults = closings.call_again(bounds) + closings.close(bounds)
     finally:
         try:
