@@ -29,16 +29,16 @@ class Loaded:
     fault: str = ""
 
 
-def _fault(about: os.stat_result) -> str:
+def _fault(about: os.stat_result, uid: int) -> str:
     """Why a file with these attributes is not to be trusted, or ""."""
     if stat.S_ISLNK(about.st_mode):
         return "is a symbolic link; name the file that it points to"
     if not stat.S_ISREG(about.st_mode):
         return "is no regular file; name another"
-    if about.st_uid not in (0, os.geteuid()):
+    if about.st_uid not in (0, uid):
         return (
             f"belongs to uid={about.st_uid}, and its pages would be requested as "
-            f"uid={os.geteuid()}; chown it, or name another"
+            f"{uid=}; chown it, or name another"
         )
     if about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return "can be written by other users; chmod go-w"
@@ -51,17 +51,22 @@ def _said(error: OSError) -> str:
     return f"{error.strerror or error}".lower()
 
 
-def load(path: str) -> Loaded:
-    """Read the file; one that is not there yet is empty."""
+def load(path: str, uid: int | None = None) -> Loaded:
+    """Read the file; one that is not there yet is empty.
+
+    Args:
+        uid: of the master whose file it is; None: this process.
+    """
+    uid = os.geteuid() if uid is None else uid
     # A device or a pipe must not even be opened; what has come in its place by then
     # is not followed, nor waited for.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
-        fault = _fault(os.lstat(path))
+        fault = _fault(os.lstat(path), uid)
         if fault:
             return Loaded(fault=fault)
         with open(os.open(path, flags), "rb") as file:
-            fault = _fault(os.fstat(file.fileno()))
+            fault = _fault(os.fstat(file.fileno()), uid)
             text = b"" if fault else file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         if os.path.isdir(os.path.dirname(path)):
@@ -73,8 +78,10 @@ def load(path: str) -> Loaded:
     return Loaded(text, fault)
 
 
-def store(path: str, text: bytes) -> str:
+def store(path: str, text: bytes, owner: tuple[int, int] | None = None) -> str:
     """Replace the file, for its owner alone; why that failed, or "".
+
+    The owner is this process's user, or `owner`, a uid and a gid.
 
     Not synchronized with the disk: that may take seconds, in which the master would
     replace no worker. A file that a loss of power has emptied is learned anew.
@@ -86,6 +93,8 @@ def store(path: str, text: bytes) -> str:
     try:
         with open(fd, "wb") as file:
             file.write(text)
+            if owner is not None:
+                os.fchown(fd, *owner)
         os.replace(made, path)
     except BaseException as error:
         with contextlib.suppress(OSError):

@@ -64,6 +64,16 @@ class Kept:
     bad: tuple[int, ...] = ()
     refused: str = ""
 
+    def of_another(self, application: str) -> str:
+        """Why it is not this application's, or ""; one that is "" is not known."""
+        application = " ".join(application.split())
+        if application == "" or self.application in ("", application):
+            return ""
+        return (
+            f"is of the application {self.application}, not {application}; name "
+            "another for each, or remove it"
+        )
+
 
 def _page(line: bytes) -> Served | None:
     """The page that a line names; None if it names none."""

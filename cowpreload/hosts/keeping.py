@@ -120,12 +120,7 @@ class Keeping:
         """What the file says; None if it is not to be touched, which is said."""
         loaded = load(self._path)
         kept = parse(loaded.text)
-        fault = loaded.fault or kept.refused
-        if not fault and kept.application not in ("", self._application):
-            fault = (
-                f"is of the application {kept.application}, not {self._application}; "
-                "name another for each, or remove it"
-            )
+        fault = loaded.fault or kept.refused or kept.of_another(self._application)
         if fault:
             self._tell(fault)
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
@@ -21,7 +22,7 @@ from cowpreload.report.learned import (
     learned_list,
     learned_table,
 )
-from cowpreload.warmup_lines import parse
+from cowpreload.warmup_lines import compose, parse
 
 PAGES = [
     Shape("/", "/", "h", 811),
@@ -91,23 +92,85 @@ def test_what_a_visitor_requested_tells_uwsgi_nothing_in_an_ini(path: str) -> No
     assert unquote_to_bytes(given) == unquote_to_bytes(path.encode("latin-1"))
 
 
-def test_the_file_is_its_owner_s_and_whole(tmp_path: Path) -> None:
-    for name in ("warmup.ini", "warmup.py", "warmup"):
+NOTED = [Served("/", "h", 811), Served("/product/17/", "h", 40)]
+TOLD = About("shop.wsgi", "/shop", ("/shop/report",))
+OURS = os.geteuid(), os.getegid()
+
+
+def test_the_list_is_its_owner_s_and_replaces_nothing_but_itself(
+    tmp_path: Path,
+) -> None:
+    """Not the configuration that it is meant for."""
+    others = {"a.ini": "[uwsgi]\ncow-warmup = /\n", "a.py": "workers = 4\n"}
+    for name, text in others.items():
         path = tmp_path / name
-        path.write_text("before")
-        path.chmod(0o644)
-        learned.write(str(path), PAGES, About("shop.wsgi", "/shop"))
+        path.write_text(text)
+        with pytest.raises(NotFoundError, match=r"write=.*: has more than this"):
+            learned._write_list(str(path), PAGES)
+        assert path.read_text() == text
+        path.unlink()
+        for pages in (PAGES[:1], PAGES):
+            learned._write_list(str(path), pages)
         assert path.stat().st_mode & 0o777 == 0o600
-    assert len(list(tmp_path.iterdir())) == 3
-    assert (tmp_path / "warmup.ini").read_text() == learned_list(PAGES, ini=True)
-    assert (tmp_path / "warmup.py").read_text() == learned_list(PAGES, ini=False)
-    kept = parse(path.read_bytes())
-    assert kept.application == "shop.wsgi"
-    assert kept.learned[1] == Served("/product/17/", "h", 40)
-    with pytest.raises(
-        NotFoundError, match=r"write=.*: cannot be written .*; name ano"
-    ):
-        learned.write(str(tmp_path / "gone" / "warmup"), PAGES, About())
+        assert path.read_text() == learned_list(PAGES, ini=name == "a.ini")
+    assert sorted(os.listdir(tmp_path)) == sorted(others)
+    with pytest.raises(NotFoundError, match=r"write=.*: its directory is not there"):
+        learned._write_list(str(tmp_path / "gone" / "warmup.py"), PAGES)
+
+
+def test_a_warm_up_file_that_is_written_keeps_what_is_the_operator_s(
+    tmp_path: Path,
+) -> None:
+    """A page that was switched off was requested again at the next start."""
+    path = tmp_path / "warm"
+    learned._write_file(str(path), NOTED, TOLD, OURS)
+    assert path.stat().st_mode & 0o777 == 0o600
+    own = "/mine/\n# a note\n# 811 h /shop/\n"
+    path.write_text(path.read_text().replace("     811 h /shop/\n", own))
+    with path.open("a") as file:
+        file.write("7 h /shop/old/\n999 h /shop/product/3/\n")
+    for _ in range(2):
+        noted = [*NOTED, Served("/report/1", "h", 5), Served("/%2e/", "h", 5)]
+        learned._write_file(str(path), noted, TOLD, OURS)
+        kept = parse(path.read_bytes())
+        assert kept.application == "shop.wsgi"
+        assert list(kept.own) == own.encode().splitlines()
+        assert kept.learned == (
+            Served("/shop/product/17/", "h", 40),
+            Served("/shop/old/", "h", 7),
+        )
+    assert os.listdir(tmp_path) == ["warm"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"before", "is no warm-up file; name another, or remove it"),
+        (compose("blog.wsgi", (), ()), "is of the application blog.wsgi, not shop.w"),
+    ],
+)
+def test_what_is_no_warm_up_file_of_the_server_s_is_not_replaced(
+    tmp_path: Path, text: bytes, why: str
+) -> None:
+    path = tmp_path / "warm"
+    path.write_bytes(text)
+    path.chmod(0o600)
+    with pytest.raises(NotFoundError, match=f"write=.*: {why}"):
+        learned._write_file(str(path), NOTED, TOLD, OURS)
+    assert path.read_bytes() == text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes for others")
+def test_what_root_writes_is_the_server_s(tmp_path: Path) -> None:
+    """It could not read root's."""
+    path = tmp_path / "warm"
+    for _ in range(2):
+        learned._write_file(str(path), NOTED, TOLD, (1234, 1235))
+        about = path.stat()
+        assert (about.st_uid, about.st_gid) == (1234, 1235)
+        assert about.st_mode & 0o777 == 0o600
+    with pytest.raises(NotFoundError, match="belongs to uid=1234, and its pages would"):
+        learned._write_file(str(path), NOTED, TOLD, (1236, 1235))
 
 
 def test_what_was_learned_below_a_prefix_is_shown_and_written_as_it_was_requested(
@@ -118,7 +181,7 @@ def test_what_was_learned_below_a_prefix_is_shown_and_written_as_it_was_requeste
     found, left_out = learned._parted(noted, told)
     assert [each.path for each in found] == ["/shop/x%20%FC"]
     assert left_out == {"/shop/report/1": "warmup-skip"}
-    learned.write(str(tmp_path / "x.py"), found, told)
+    learned._write_list(str(tmp_path / "x.py"), found)
     assert '"/shop/x%20%FC"' in (tmp_path / "x.py").read_text().replace("'", '"')
 
 
