@@ -65,8 +65,11 @@ def begin(
             "cow: warmup-private=on: pages behind a login stay cold; set "
             "cow-warmup-user (Django), or list them, with cow-warmup-header"
         )
+    # It never requests what visitors have chosen: to note more would be in vain.
+    in_vain = settings.learns and as_another(uid)
+    hint = None if in_vain else Hint(board, settings, warms_anew=False)
     if not settings.warmup_auto:
-        return Hint(board, settings, warms_anew=False)
+        return hint
     # It imports what few need.
     from cowpreload.hosts.learning import Learning, why_nothing
 
@@ -77,6 +80,6 @@ def begin(
         elif settings.warmup_file is None:
             why += "; cow-warmup-file keeps it for the next start"
         say(f"cow: warmup=auto: nothing is warmed from traffic: {why}")
-        return Hint(board, settings, warms_anew=False)
+        return hint
     learning = Learning(board, settings, warm, prefix, off)
     return _Each([learning, Hint(board, settings, warms_anew=True)])

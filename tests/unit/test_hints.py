@@ -89,3 +89,17 @@ def test_where_the_master_learns_nothing_the_hint_is_not_lost(
     )
     assert isinstance(called, Hint)
     assert [line[: len(start)] for line, start in zip(lines, said, strict=True)] == said
+
+
+def test_who_requests_nothing_that_visitors_choose_is_not_told_to_note_more() -> None:
+    """A master that is root, of workers that are not."""
+    for settings in (AUTO, Settings(warmup_file="/var/lib/shop/warm")):
+        called = turns.begin(
+            Board.create(),
+            settings,
+            (),
+            immortal=True,
+            uid=os.geteuid() + 1,
+            say=lambda line: None,
+        )
+        assert called is None
