@@ -104,8 +104,8 @@ class Settings:
     warmup_file: str | None = _setting(
         TEXT,
         None,
-        "file that keeps which pages visitors request; they warm the next start, after "
-        "a trial in a child",
+        "file, on a local disk, that keeps which pages visitors request; they warm the "
+        "next start, after a trial in a child",
         why="paths can tell of people; only the operator knows where they may lie",
     )
     warmup_repeat: int = _setting(
@@ -136,7 +136,8 @@ class Settings:
     warmup_private: str = _setting(
         CHOICE,
         "off",
-        "warmup=auto learns from requests with a login, too: path, host and count",
+        "warmup=auto and warmup-file learn from requests with a login, too: path, host "
+        "and count",
         why="a path may tell of a person",
         choices=("on", "off"),
     )

@@ -138,6 +138,11 @@ def _as_text(found: Found, tried: list[Tried], note: str, seconds: float) -> str
 def run(arguments: argparse.Namespace) -> int:
     """Load, find, try, show; 1 if nothing would be warmed."""
     if not arguments.app or arguments.app[0] in ":0123456789":
+        if arguments.file is not None:
+            raise NotFoundError(
+                f"file={arguments.file}: is tried with an application, not a server; "
+                "name the application, or --write"
+            )
         return show_learned(arguments.app, as_json=arguments.json, file=arguments.write)
     if arguments.write:
         raise NotFoundError(f"app={arguments.app}: --write needs a server's pid")

@@ -254,9 +254,9 @@ class Master:
 
     def _end(self, arbiter: Any) -> None:
         """The last of the master: gunicorn would call sys.exit() next."""
+        bound_the_end()
         with children_wait():
             KEEPER.end(self.board)
-        bound_the_end()
         if self.immortal:
             # Finalization expects that what nobody holds is freed.
             leave(status(sys.exc_info()[1]))

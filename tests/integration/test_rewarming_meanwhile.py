@@ -21,6 +21,7 @@ from harness.server import Server
 from cowpreload import warmings
 from cowpreload.board import open_board
 from cowpreload.immortal import WHY_NOT
+from cowpreload.warmup_lines import compose
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
 
@@ -63,14 +64,20 @@ def test_a_transaction_that_is_open_in_a_worker_ends_well(
     servers: Servers, tmp_path: Path
 ) -> None:
     """Its worker is replaced after it; meanwhile the master opens the same database, in
-    a page, and takes 500 MiB in another. All of it below SCRIPT_NAME."""
+    a page, and takes 500 MiB in another. All of it below SCRIPT_NAME; and what the
+    file switches off stays off."""
     file = tmp_path / "database"
     with contextlib.closing(sqlite3.connect(file)) as database:
         database.execute("create table entry (number integer)")
     environ = {"DATABASE": "master", "MEMORY": "master"}
     paths = pages(*KINDS, *map(str.lower, environ), prefix="/app")
+    paths += pages("off", prefix="/app")
+    warm = tmp_path / "warm"
+    warm.write_bytes(compose("", [b"# 7 * /app/kind/%6Fff/7"], []))
+    warm.chmod(0o600)
     environ |= {"DATABASE_FILE": str(file), "SCRIPT_NAME": "/app"}
-    server = servers.on("sync", AUTO, workers=3, app="learning", environ=environ)
+    options = AUTO | {"cow-warmup-file": str(warm)}
+    server = servers.on("sync", options, workers=3, app="learning", environ=environ)
     server.wait_serving(paths[0], workers=3)
     answers: list[tuple[int, bytes]] = []
 
@@ -96,6 +103,7 @@ def test_a_transaction_that_is_open_in_a_worker_ends_well(
         assert database.execute("select number from entry").fetchall() == [(7,)]
         assert database.execute("pragma integrity_check").fetchone() == ("ok",)
     assert maker(server, "/app/kind/a/7") == server.pid
+    assert maker(server, "/app/kind/off/7") != server.pid
     # What the page has left in the master is said, as of any warm up.
     assert f"fork-safety file path={file}" in server.log
 

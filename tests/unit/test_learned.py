@@ -14,7 +14,7 @@ from cowpreload import about
 from cowpreload.about import About
 from cowpreload.board import Board
 from cowpreload.candidates import Served, Shape
-from cowpreload.cli import learned
+from cowpreload.cli import learned, main
 from cowpreload.errors import NotFoundError
 from cowpreload.report.learned import (
     learned_json,
@@ -195,3 +195,11 @@ def test_what_a_server_says_of_itself_fits_on_its_board() -> None:
     assert about.read(board) == About("shop.wsgi", "/shop", None)
     board.raw.about.length = 10  # just being written
     assert about.read(board) == About()
+
+
+def test_a_file_that_would_not_be_tried_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`cowpreload warmup PID --file FILE` said nothing, and did not look at it."""
+    assert main(["warmup", "17", "--file", "x"]) != 0
+    assert "file=x: is tried with an application" in capsys.readouterr().err
