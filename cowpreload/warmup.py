@@ -26,6 +26,7 @@ def warm_up(
     manner: Manner | None = None,
     paths: Sequence[str] | None = None,
     say: Callable[[str], None] = unsaid,
+    told: Callable[[], bool] = lambda: False,
 ) -> WarmupReport:
     """Request each path `settings.warmup_repeat` times; main thread only.
 
@@ -35,6 +36,8 @@ def warm_up(
         manner: how it is asked; None: as the settings say.
         paths: instead of those listed, where an application serves only some.
         say: logs a line, while a page takes long.
+        told: whether the process was told to end: what a page raises then comes of
+            that, as the cancellation of a task that awaits.
 
     Raises:
         WarmupError: a path raised, answered 500 or above, or took too long.
@@ -48,7 +51,7 @@ def warm_up(
     def answered(
         candidate: Candidate, status: int, error: BaseException | None
     ) -> bool:
-        if isinstance(error, WarmupError):
+        if error is not None and (isinstance(error, WarmupError) or told()):
             raise error
         if error is not None:
             raise WarmupError.raised(candidate.shown, error) from error

@@ -49,6 +49,10 @@ class Waiting:
         late = time.monotonic() - self._since > _PATIENCE
         return bool(self.stop) or (bool(self._others) and late)
 
+    def told(self) -> bool:
+        """Whether the master was told to end."""
+        return bool(self.stop)
+
     def _now(self, number: int, frame: FrameType | None) -> None:
         self.stop = number
         end_within(UNWIND)

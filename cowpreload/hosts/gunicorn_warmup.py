@@ -90,7 +90,7 @@ def _request(
     )
     with user as cookie:
         manner = replace(manner, cookie=cookie)
-        report = warm_up(called, settings, manner, say=log.warning)
+        report = warm_up(called, settings, manner, say=log.warning, told=waiting.told)
         if settings.learns:
             from cowpreload.hosts.auto import Automatic  # it imports what few need
 
