@@ -59,10 +59,10 @@ def signals(server: Server) -> list[str]:
 @pytest.mark.each_python
 @pytest.mark.parametrize(
     "host",
-    ["sync", "asgi", "gevent", "uwsgi"]
+    ["sync", "asgi", "uwsgi"]
     + [
         pytest.param(each, marks=pytest.mark.deep)
-        for each in ("threaded", "uvicorn", "uwsgi-threaded")
+        for each in ("threaded", "gevent", "uvicorn", "uwsgi-threaded")
     ],
 )
 def test_what_was_served_is_warmed_and_all_workers_are_replaced(

@@ -108,6 +108,7 @@ def test_a_transaction_that_is_open_in_a_worker_ends_well(
     assert f"fork-safety file path={file}" in server.log
 
 
+@pytest.mark.deep  # USR2, and the wait until each of two masters pays
 def test_a_second_master_warms_up_anew_when_the_first_is_gone(servers: Servers) -> None:
     """USR2 in the midst of a warm up, which it ends; then TERM to the old master."""
     environ = {"SLOW": "master"}

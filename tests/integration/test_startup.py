@@ -306,6 +306,7 @@ def test_the_start_file_does_what_the_pth_does(tmp_path: Path, whole: bool) -> N
         assert (done.stdout, done.stderr) == (f"{hook == '1'}\n", "")
 
 
+@pytest.mark.deep  # it builds the package once more; test_wheel installs it, too
 def test_an_install_with_target_starts_as_the_readme_says(
     built: Path, tmp_path: Path
 ) -> None:

@@ -102,7 +102,9 @@ def signed_in_load(server: Server) -> Load:
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize(
+    "host", ["sync", pytest.param("uwsgi", marks=pytest.mark.deep)]
+)
 def test_what_members_request_is_warmed_anew_as_the_user(
     servers: Servers, site: dict[str, str], host: str
 ) -> None:

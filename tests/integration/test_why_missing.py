@@ -53,6 +53,7 @@ def install(directory: Path) -> Path:
 
 
 @pytest.mark.skipif(_offsets.own() is None, reason="no internal header is used here")
+@pytest.mark.deep  # it builds the package once more
 def test_a_broken_internal_header_costs_only_the_names_in_why(
     servers: Servers, tmp_path: Path
 ) -> None:
