@@ -8,20 +8,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from cowpreload._version import __version__
+from cowpreload.capacity import meminfo
 
 PACKAGES = ("django", "gunicorn", "uwsgi")
 
 
-def _meminfo(name: str) -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
 def available() -> int:
     """Bytes that the machine can still give."""
-    return _meminfo("MemAvailable")
+    return meminfo("MemAvailable")
 
 
 def machine() -> dict[str, object]:
@@ -34,8 +28,8 @@ def machine() -> dict[str, object]:
     return {
         "processor": models[0] if models else platform.machine(),
         "cores": os.cpu_count(),
-        "memory": _meminfo("MemTotal"),
-        "swap": _meminfo("SwapTotal"),
+        "memory": meminfo("MemTotal"),
+        "swap": meminfo("SwapTotal"),
         "kernel": platform.release(),
     }
 

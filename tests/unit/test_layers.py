@@ -27,6 +27,7 @@ BASE = {
     "code_objects",
     "_offsets",
     "pids",
+    "capacity",
     "threads",
     "native",
 }
