@@ -75,3 +75,10 @@ def said(error: BaseException) -> str:
     except RAISED:
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def fault(error: BaseException) -> str:
+    """What was wrong, for a line that says by itself what failed and what to do."""
+    if isinstance(error, WarmupError):  # `<what>: <fault>; <what to do>`
+        return str(error).partition(": ")[2].partition(";")[0]
+    return f"raised {said(error)}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from cowpreload.candidates import Candidate, Tried
 from cowpreload.deadline import Bounds, unsaid
-from cowpreload.errors import WarmupError, is_interrupt, said
+from cowpreload.errors import WarmupError, fault, is_interrupt
 from cowpreload.records import WarmupReport
 from cowpreload.settings import Settings
 from cowpreload.warmup_visits import Manner, visit
@@ -99,10 +99,8 @@ def _worst(answers: Sequence[int], asked: Candidate) -> int:
 
 def why_dropped(status: int, error: BaseException | None) -> str:
     """Why an answer is not worth a warm up, or ""."""
-    if isinstance(error, WarmupError):  # `<what>: <fault>; <what to do>`
-        return str(error).partition(": ")[2].partition(";")[0]
     if error is not None:
-        return f"raised {said(error)}"
+        return fault(error)
     if 200 <= status < 300:
         return ""
     return f"answered {status or 'nothing'}"

@@ -64,6 +64,11 @@ class Kept:
     bad: tuple[int, ...] = ()
     refused: str = ""
 
+    @property
+    def off_paths(self) -> frozenset[str]:
+        """Of any host: a visitor can name another, and the application may not mind."""
+        return frozenset(path for _, path in self.off)
+
     def of_another(self, application: str) -> str:
         """Why it is not this application's, or ""; one that is "" is not known."""
         application = " ".join(application.split())

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cowpreload.deadline import Bounds, unsaid
-from cowpreload.errors import NotFoundError, WarmupError, said
+from cowpreload.errors import NotFoundError, fault
 
 # What a warm up may take, in seconds, with a trial of many pages before it.
 EXPIRES = 600
@@ -74,15 +74,8 @@ def make_and_remove(name: str) -> None:
 
 def why(error: BaseException) -> str:
     """The fault for a log line, without the key of any session."""
-    return _KEY.sub("...", _why(error))
-
-
-def _why(error: BaseException) -> str:
-    if isinstance(error, NotFoundError):
-        return str(error)
-    if isinstance(error, WarmupError):  # `<what>: <fault>; <what to do>`
-        return str(error).partition(": ")[2].partition(";")[0]
-    return f"raised {said(error)}"
+    text = str(error) if isinstance(error, NotFoundError) else fault(error)
+    return _KEY.sub("...", text)
 
 
 def _cookie(store: Any) -> str:

@@ -108,7 +108,7 @@ def _write_file(
     kept = parse(loaded.text)
     fault = loaded.fault or kept.refused or kept.of_another(told.application)
     if not fault:
-        off = {path for _, path in kept.off}
+        off = kept.off_paths
         found = _parted(noted, told, off)[0]
         known = {(each.host, each.shape) for each in found}
         for each in shapes(kept.learned, off=off):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 
-from cowpreload.errors import NativeError
-from cowpreload.records import SlotView
 from cowpreload.report.learned import learned_line
 from cowpreload.report.text import board_table
 from cowpreload.report.warmed import warmed_lines
@@ -32,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     workers = [replace(each, pid=board.seen(each.pid)) for each in board]
     master = board.seen(board.master_pid)
     print(board_table(master, workers))
-    warmed = warmed_lines(warmings.read(board), _total_pss(master, workers))
+    warmed = warmed_lines(warmings.read(board), warmings.total_pss(workers, master))
     if warmed:
         print(warmed)
     pages = shapes(served.read(board))
@@ -43,14 +40,3 @@ def run(arguments: argparse.Namespace) -> int:
     if note:
         print(f"note: {note}")
     return 0
-
-
-def _total_pss(master: int, workers: Sequence[SlotView]) -> int:
-    """Bytes of the whole server; 0 if its master cannot be read from here."""
-    from cowpreload import _core
-
-    try:
-        pss = _core.take_reading(master).pss
-    except NativeError:
-        return 0
-    return pss + sum(each.pss for each in workers)

@@ -8,7 +8,6 @@ core, by way of the trial.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -16,14 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cowpreload import callbacks, mending, writers
+from cowpreload import callbacks
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.candidates import Answered, AutoReport, Candidate, Found, Tried
 from cowpreload.closing import close_all
 from cowpreload.deadline import Bounds, unsaid
 from cowpreload.errors import is_interrupt, said
 from cowpreload.freezing import thaw
-from cowpreload.hosts import closings
+from cowpreload.hosts import children, closings
 from cowpreload.routes import MOST, find
 from cowpreload.settings import Settings
 from cowpreload.trial import Limits, Trial
@@ -34,14 +33,6 @@ from cowpreload.warmup_visits import Manner, visit
 # What the trial may take, in seconds, and the master after it. A start that takes
 # longer than half a minute is ended by some supervisors.
 SECONDS = 20.0
-
-
-def _never() -> bool:
-    return False
-
-
-def _nothing(*_: int) -> None:
-    """Of a host that has nothing to do there."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +58,12 @@ class Automatic:
     manner: Manner
     before: Descriptors
     say: Callable[[str], None] = unsaid
-    stopped: Callable[[], bool] = _never
+    stopped: Callable[[], bool] = children.never
     serves: Callable[[str], bool] = lambda path: True
     at_fork: bool = True
     seconds: float = SECONDS
-    in_child: Callable[[], None] = _nothing
-    after_child: Callable[[int], None] = _nothing
+    in_child: Callable[[], None] = children.nothing
+    after_child: Callable[[int], None] = children.nothing
     kept: Found | None = None
     page_seconds: float | None = None
 
@@ -118,14 +109,10 @@ class Automatic:
         closed before the fork, and `after_fork` callbacks run in it.
         """
         self._close()
-        writers.flush_shared()
-        mending.prepare()
         limits = Limits(self.settings.warmup_timeout, self.seconds)
-        trial = Trial(self._work(), limits, self.stopped, self.after_child)
-        try:
+        with children.forking():
+            trial = Trial(self._work(), limits, self.stopped, self.after_child)
             trial.over(self.manner.each_way(candidates))
-        finally:
-            mending.disarm()
         return trial.tried, trial.note
 
     def _close(self) -> None:
@@ -156,9 +143,7 @@ class Automatic:
         known = {each.line() for each in audit(descriptors(), at_fork=self.at_fork)}
 
         def begin() -> None:
-            self.in_child()
-            if "gevent" in sys.modules:
-                sys.modules["gevent"].reinit()
+            children.begin(self.in_child)
             callbacks.run_after()
             before.append(descriptors())
 

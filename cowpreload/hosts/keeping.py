@@ -89,7 +89,7 @@ class Keeping:
         kept = self._kept()
         if kept is None:
             return Found()
-        off = _paths(kept.off)
+        off = kept.off_paths
         on: list[Served | Shape] = [e for e in kept.listed if shapes([e], off=off)]
         on += shapes(kept.learned, off=off)
         wanted = {(each.host, each.path) for each in on}
@@ -137,7 +137,7 @@ class Keeping:
         except Exception as error:
             self._tell(f"raised {said(error)}; nothing is known to be switched off")
             return ()
-        return _paths(kept.off) if kept is not None else ()
+        return kept.off_paths if kept is not None else ()
 
     def _why_not(self, path: str) -> str:
         """Why a page is neither requested nor written, switched off or not; or ""."""
@@ -189,7 +189,7 @@ class Keeping:
             if not self._why_not(path)
         ]
         old = [each for each in kept.learned if not self._why_not(each.path)]
-        pages = _remembered(merged(old, new, _paths(kept.off)))
+        pages = _remembered(merged(old, new, kept.off_paths))
         before = {(each.host, each.path) for each in kept.learned}
         if {(each.host, each.path) for each in pages} == before and (
             if_other_pages or not pages
@@ -211,11 +211,6 @@ class Keeping:
         if fault not in self._said:
             self._said.add(fault)
             self._say(f"cow: warmup-file={self._path}: {fault}")
-
-
-def _paths(off: Iterable[Page]) -> set[str]:
-    """Of any host: a visitor can name another, and the application may not mind."""
-    return {path for _, path in off}
 
 
 def _remembered(pages: Iterable[Shape]) -> list[Served]:

@@ -139,7 +139,7 @@ class Learning:
         wanted = self._learner.wanted(sight)
         if not wanted:
             return
-        total_pss = _total_pss(views)
+        total_pss = warmings.total_pss(views)
         done = rewarm(master, self._settings, wanted)
         in_vain = [each for each in wanted if each not in done.pages]
         self._learner.attempted(turn, done.pages, () if done.interrupted else in_vain)
@@ -192,14 +192,6 @@ class Learning:
         if not any(here.get(slot) == each for slot, each in self._old.items()):
             self._old = {}
             master.say("cow: warmed anew: all workers are replaced")
-
-
-def _total_pss(views: Sequence[SlotView]) -> int:
-    """Bytes of the server, as the board has its workers; 0 if we are unreadable."""
-    try:
-        return _core.take_reading().pss + sum(each.pss for each in views)
-    except NativeError:
-        return 0
 
 
 def _read_now(view: SlotView, board: Board) -> SlotView:

@@ -10,26 +10,17 @@ end in time, the master does not try.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from cowpreload import mending, writers
 from cowpreload.candidates import Answered, Candidate
 from cowpreload.closing import close_all
 from cowpreload.freezing import thaw
-from cowpreload.hosts import closings
+from cowpreload.hosts import children, closings
 from cowpreload.warmup_user import WITHOUT, make_and_remove, signed_in, why
 
 # What it may take at a start, in seconds; the warm up goes on without.
 SECONDS = 5.0
-
-
-def _never() -> bool:
-    return False
-
-
-def _nothing(*_: int) -> None:
-    """Of a host that has nothing to do there."""
 
 
 @contextlib.contextmanager
@@ -38,9 +29,9 @@ def signed_in_after_trial(
     say: Callable[[str], None],
     seconds: float,
     *,
-    stopped: Callable[[], bool] = _never,
-    in_child: Callable[[], None] = _nothing,
-    after_child: Callable[[int], None] = _nothing,
+    stopped: Callable[[], bool] = children.never,
+    in_child: Callable[[], None] = children.nothing,
+    after_child: Callable[[int], None] = children.nothing,
 ) -> Iterator[str]:
     """Around a warm up: `sessionid=...` of the user; "" without one.
 
@@ -72,11 +63,6 @@ def _fault(
     from cowpreload.trial import Limits, Trial
     from cowpreload.trial_child import Work
 
-    def begin() -> None:
-        in_child()
-        if "gevent" in sys.modules:
-            sys.modules["gevent"].reinit()
-
     def attempt(candidates: Iterable[Candidate], answered: Answered) -> None:
         for each in candidates:
             fault = None
@@ -95,13 +81,9 @@ def _fault(
     thaw()
     for line in closings.close(closings.bounded(seconds, say)):
         say(line)
-    writers.flush_shared()
-    mending.prepare()
-    close, whole = close_all, 4 * seconds
+    begin, close, whole = partial(children.begin, in_child), close_all, 4 * seconds
     work = Work(begin, attempt, why_not, close, list, 2 * whole, close)
-    trial = Trial(work, Limits(seconds, whole), stopped, after_child)
-    try:
+    with children.forking():
+        trial = Trial(work, Limits(seconds, whole), stopped, after_child)
         trial.over([Candidate("a session")])
-    finally:
-        mending.disarm()
     return trial.tried[0].dropped
