@@ -18,11 +18,10 @@ from cowpreload.records import (
     Limits,
     Reading,
     SealReport,
-    SlotView,
     Verdict,
 )
 
-__all__ = ["LEAVING", "SLOTS", "check", "ffi", "lib"]
+__all__ = ["LEAVING", "REASONS", "SLOTS", "check", "ffi", "lib"]
 
 SLOTS: int = lib.COW_SLOTS
 
@@ -32,18 +31,13 @@ _ACTIONS = {
     lib.COW_KILL: Action.KILL,
     lib.COW_ASK_AGAIN: Action.ASK_AGAIN,
 }
-_REASONS = {
+REASONS = {
     lib.COW_REASON_NONE: "",
     lib.COW_REASON_PRIVATE: "max-private",
     lib.COW_REASON_GROWTH: "max-growth",
     lib.COW_REASON_HARD: "max-private-hard",
     lib.COW_REASON_UNHEEDED: "unheeded",
-}
-_STATES = {
-    lib.COW_FREE: "free",
-    lib.COW_BOOTING: "booting",
-    lib.COW_READY: "ready",
-    lib.COW_LEAVING: "leaving",
+    lib.COW_REASON_RENEWED: "renewed",
 }
 _UNSEALED = {
     lib.COW_UNSEALED_UNKNOWN: "kept by another allocator than pymalloc or glibc's",
@@ -141,7 +135,7 @@ def judge(limits: Limits, history: History, reading: Reading, now: float) -> Ver
     lib.cow_judge(limits_struct(limits), _history_struct(history), raw, _ms(now), out)
     return Verdict(
         _ACTIONS[out.action],
-        _REASONS[out.reason],
+        REASONS[out.reason],
         out.limit,
         out.strikes,
         out.over_since_ms / 1000,
@@ -268,27 +262,3 @@ def count_word(address: int) -> int:
 def now() -> float:
     """Seconds of the clock that the board uses."""
     return float(lib.cow_now_ms() / 1000)
-
-
-def slot_view(board: Any, slot: int) -> SlotView:
-    """Copy one slot (1 ..) out of a mapped board."""
-    raw = board.slot[slot - 1]
-    life, memory = raw.life, raw.memory
-    at = lib.cow_now_ms()
-    return SlotView(
-        slot=slot,
-        state=_STATES.get(life.state, "unknown"),
-        generation=life.generation,
-        pid=life.pid,
-        requests=life.requests,
-        private=memory.private_bytes,
-        evictable=memory.evictable_bytes,
-        shared=memory.shared_bytes,
-        pss=memory.pss,
-        rss=memory.rss,
-        age=max(0, at - life.booted_at_ms) / 1000,
-        read_age=max(0, at - memory.read_at_ms) / 1000 if memory.read_at_ms else 0.0,
-        strikes=raw.judged.strikes,
-        grown=max(0, memory.private_bytes - raw.judged.ready_private),
-        ready_age=max(0, at - life.ready_at_ms) / 1000 if life.ready_at_ms else 0.0,
-    )

@@ -14,10 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cowpreload import _core, _offsets, pids
+from cowpreload import _core, _offsets, pids, slots
 from cowpreload._core import check, ffi, lib
 from cowpreload.errors import NativeError, NotFoundError
-from cowpreload.records import SlotView
+from cowpreload.view import SlotView
 
 _LINK = "memfd:cowpreload-board"
 
@@ -41,12 +41,17 @@ class Board:
         )
 
     @classmethod
-    def create(cls) -> Board:
-        """Make the board of this server, mode 0600, shared with all later forks."""
+    def create(cls, host: str = "") -> Board:
+        """Make the board of this server, mode 0600, shared with all later forks.
+
+        Args:
+            host: the server's name and version, for reports.
+        """
         raw, fd = ffi.new("struct cow_board **"), ffi.new("int *")
         check(lib.cow_board_create(raw, fd))
         hidden = os.strerror(ffi.errno) if fd[0] < 0 else ""
         raw[0].master_pid = os.getpid()
+        raw[0].host = host.encode()[: ffi.sizeof(raw[0].host) - 1]
         known = _offsets.own()
         if known:  # so that a report finds its way
             raw[0].python = asdict(known[1])
@@ -69,9 +74,13 @@ class Board:
         length = lib.cow_end_line(self.raw, slot, line, 256)
         return bytes(ffi.buffer(line, length)).decode()
 
+    def close(self) -> None:
+        """Forget a board that `open_board` gave; nothing of it may be used after."""
+        check(lib.cow_board_close(self.raw))
+
     def view(self, slot: int) -> SlotView:
         """Copy one slot (1 ..)."""
-        return _core.slot_view(self.raw, slot)
+        return slots.slot_view(self.raw, slot)
 
     def __iter__(self) -> Iterator[SlotView]:
         """All slots that hold a worker."""
@@ -186,14 +195,19 @@ def find_masters() -> list[int]:
 
     A board names its master: one that does not hold the same board is no master.
     """
-    found = set()
+    found: set[int] = set()
+    known: set[tuple[int, int]] = set()  # the boards of these: workers hold them too
     for pid in _processes():
-        if files := _files(pid):
-            try:
-                board = open_board(pid)
-            except (NotFoundError, NativeError, OSError):
-                continue
-            master = board.seen(board.master_pid)
-            if files & _files(master):
-                found.add(master)
+        files = _files(pid)
+        if files <= known:
+            continue
+        try:
+            board = open_board(pid)
+        except (NotFoundError, NativeError, OSError):
+            continue
+        master = board.seen(board.master_pid)
+        board.close()
+        if files & _files(master):
+            found.add(master)
+            known |= files
     return sorted(found)

@@ -87,27 +87,6 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class SlotView:
-    """A slot of the board as a reader sees it; sizes in bytes, ages in seconds."""
-
-    slot: int
-    state: str
-    generation: int
-    pid: int
-    requests: int
-    private: int
-    evictable: int
-    shared: int
-    pss: int
-    rss: int
-    age: float
-    read_age: float
-    strikes: int
-    grown: int = 0
-    ready_age: float = 0.0
-
-
-@dataclass(frozen=True)
 class WarmupReport:
     """What was requested in the master before the fork; `paths` are now warm."""
 

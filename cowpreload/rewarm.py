@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from cowpreload.candidates import Shape
-from cowpreload.records import SlotView
+from cowpreload.view import SlotView
 
 # A page that makes less of the noted requests than one in so many is rare: neither
 # waited for nor left cold for its rareness, where others are warmed.

@@ -14,23 +14,17 @@ from cowpreload import _core
 from cowpreload._core import lib
 from cowpreload.board import Board
 from cowpreload.errors import NativeError
-from cowpreload.records import SlotView
+from cowpreload.view import SlotView
 from cowpreload.warmed import SOURCES, Warming, by_source
 
 _VERDICTS = ("", "confirmed", "not confirmed")
 
 
-def total_pss(views: Iterable[SlotView], master: int = 0) -> int:
-    """Bytes of a server: its master now, its workers as the board has them.
-
-    Args:
-        master: its pid; 0: this process.
-
-    Returns:
-        0 if the master cannot be read.
-    """
+def total_pss(views: Iterable[SlotView]) -> int:
+    """Bytes of a server: this process, its master, and its workers as the board has
+    them; 0 if the master cannot be read."""
     try:
-        return _core.take_reading(master).pss + sum(each.pss for each in views)
+        return _core.take_reading().pss + sum(each.pss for each in views)
     except NativeError:
         return 0
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cowpreload import _core
 from cowpreload._core import check, ffi, lib
 from cowpreload.board import Board
 from cowpreload.errors import NativeError
-from cowpreload.records import Limits, SlotView
+from cowpreload.records import Limits
 from cowpreload.units import format_size
+from cowpreload.view import SlotView
 
 
 @dataclass(frozen=True)
@@ -156,4 +157,5 @@ def worker() -> SlotView | None:
     """
     if _watch is None or os.getpid() != _watch._pid:
         return None
-    return _watch.view()
+    # Plain figures: applications hand them to json.dumps(vars(...)).
+    return replace(_watch.view(), last=None)

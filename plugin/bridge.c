@@ -109,7 +109,7 @@ static int hook(PyInterpreterState *here, int is_main) {
     return 0;
 }
 
-static long long warmed, findings, frozen;
+static long long warmed, findings, frozen, freeze_ms;
 static unsigned long long immortal;
 static int wants_immortal;
 static int kept_signal;
@@ -165,11 +165,16 @@ static PyMethodDef walk_method = {"walk", walk, METH_VARARGS, NULL};
 
 static int freeze(PyInterpreterState *here, int is_main) {
     PyObject *function = wants_immortal ? PyCFunction_New(&walk_method, NULL) : NULL;
+    struct timespec began, over;
+    clock_gettime(CLOCK_MONOTONIC, &began);
     long long objects = cow_number(cow_call(APPS, "freeze_here", "(sO)", settings_text,
                                             function ? function : Py_None));
     Py_XDECREF(function);
     if (objects < 0) return -1;
+    clock_gettime(CLOCK_MONOTONIC, &over);
     frozen += objects;
+    freeze_ms +=
+        (over.tv_sec - began.tv_sec) * 1000 + (over.tv_nsec - began.tv_nsec) / 1000000;
     return 0;
 }
 
@@ -188,8 +193,8 @@ int cow_bridge_stage(void) {
     if (!code) wants_immortal = cow_number(cow_call(HOST, "immortal", "()")) == 1;
     if (!code) code = in_each_interpreter(hook);
     if (!code) code = in_each_interpreter(freeze);
-    if (!code && cow_number(cow_call(HOST, "sealed", "(LLLK)", warmed, findings, frozen,
-                                     immortal)) < 0)
+    if (!code && cow_number(cow_call(HOST, "sealed", "(LLLKL)", warmed, findings,
+                                     frozen, immortal, freeze_ms)) < 0)
         code = -1;
     PyGILState_Release(gil);
     return code;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 
 from cowpreload.report.learned import learned_line
 from cowpreload.report.text import board_table
@@ -21,22 +20,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one table."""
-    from cowpreload import served, warmings
+    from cowpreload import served, servers
     from cowpreload.cli import who
     from cowpreload.shapes import shapes
 
     board = who.server(arguments.who)
-    workers = [replace(each, pid=board.seen(each.pid)) for each in board]
-    master = board.seen(board.master_pid)
-    print(board_table(master, workers))
-    warmed = warmed_lines(warmings.read(board), warmings.total_pss(workers, master))
+    view = servers.look(board)
+    print(board_table(view.master.pid, view.slots))
+    total_pss = view.totals.pss if view.totals.is_whole else 0
+    warmed = warmed_lines(view.master.warmings, total_pss)
     if warmed:
         print(warmed)
     pages = shapes(served.read(board))
     learned = learned_line(served.noted(board), pages, served.withheld(board))
     if learned:
         print(learned)
-    note = who.in_our_pids(board)
-    if note:
-        print(f"note: {note}")
+    if view.note:
+        print(f"note: {view.note}")
     return 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import re
 
-from cowpreload import pids
 from cowpreload.board import Board, find_masters, open_board
 from cowpreload.errors import NativeError, NotFoundError
 
@@ -120,13 +119,3 @@ def _workers_of(board: Board) -> str:
     if not slots:
         return f"master {master} has no worker yet; see cowpreload status"
     return f"master {master} has workers in the slots {slots}; name one of these"
-
-
-def in_our_pids(board: Board) -> str:
-    """What to say of a server in another pid namespace; empty for one in ours."""
-    if not pids.is_inside(board.holder):
-        return ""
-    return (
-        f"in a pid namespace of its own, where its master is {board.master_pid}; pids "
-        "are shown as they are here, 0 where none is seen"
-    )

@@ -30,6 +30,7 @@ from cowpreload.hosts.gunicorn_serving import GunicornMaster, at_turns
 from cowpreload.hosts.gunicorn_settings import config_file_names, without_effect
 from cowpreload.hosts.gunicorn_signals import Waiting, children_wait, running_arbiter
 from cowpreload.hosts.gunicorn_stages import (
+    conclude,
     import_control_server,
     make_board,
     run_audit,
@@ -220,7 +221,7 @@ class Master:
             findings=findings,
             seconds=time.monotonic() - self._began,
         )
-        log.info(report.line())
+        conclude(self.board, frozen, report, log)
         return self.board
 
     def _learn(self, settings: Settings, cfg: Any) -> None:

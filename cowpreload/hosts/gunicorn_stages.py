@@ -10,9 +10,10 @@ import contextlib
 import importlib
 from typing import Any
 
+from gunicorn import __version__ as gunicorn_version
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core, collector, warmings, writers
+from cowpreload import _core, collector, freezes, warmings, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board
 from cowpreload.errors import NativeError
@@ -21,7 +22,7 @@ from cowpreload.hosts.gunicorn_signals import running_arbiter
 from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.unasked import unasked
 from cowpreload.immortal import plan
-from cowpreload.records import FreezeReport, SealReport
+from cowpreload.records import FreezeReport, PreloadReport, SealReport
 from cowpreload.sealing import seal
 from cowpreload.settings import Settings
 from cowpreload.warmed import Warming
@@ -30,7 +31,7 @@ from cowpreload.warmed import Warming
 def make_board(warming: Warming, log: Any) -> Board | None:
     """The board of this server, on it what was warmed; None: no shared memory."""
     try:
-        board = Board.create()
+        board = Board.create(f"gunicorn {gunicorn_version}")
     except NativeError as error:
         log.error("cow: no board (%s): serving on without limits", error)
         return None
@@ -103,3 +104,12 @@ def run_seal(settings: Settings, laying: Laying, log: Any) -> SealReport:
     for line in report.left_lines():
         log.info("%s", line)
     return report.after(laying.filled)
+
+
+def conclude(
+    board: Board | None, frozen: FreezeReport, report: PreloadReport, log: Any
+) -> None:
+    """Log the sum of the stages, and put the freeze on the board, if there was one."""
+    log.info(report.line())
+    if board is not None and frozen.seconds:
+        freezes.add(board, report.objects, report.immortal, frozen.seconds, report.heap)

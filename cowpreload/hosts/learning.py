@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from cowpreload import _core, served, warmings
+from cowpreload import _core, freezes, served, warmings
 from cowpreload.board import Board
 from cowpreload.candidates import Shape
 from cowpreload.errors import NativeError, said
@@ -19,12 +19,13 @@ from cowpreload.freezing import may_freeze_again
 from cowpreload.hosts.rewarming import rewarm
 from cowpreload.hosts.serving import Serving, as_another
 from cowpreload.paths import in_full, same_form
-from cowpreload.records import SlotView
+from cowpreload.records import FreezeReport
 from cowpreload.rewarm import First, Learner, Sight, at_rest, first_of, gain
 from cowpreload.routes import why_not_again
 from cowpreload.settings import Settings
 from cowpreload.shapes import plain_shape, shapes
 from cowpreload.units import MIB
+from cowpreload.view import SlotView
 
 Off = Callable[[], Collection[str]]
 """Gives the paths that the operator has switched off, as of now; must not raise."""
@@ -147,10 +148,16 @@ class Learning:
         if done.pages:
             warming = replace(done.warming, total_pss=total_pss)
             self._warming = warmings.add(self._board, warming)
+            self._note(done.frozen)
             self._pages = done.pages
             self._old = {each.slot: each.generation for each in views}
             self._first = first_of(views)
             self._renew(self._first.slot)
+
+    def _note(self, frozen: FreezeReport | None) -> None:
+        if frozen is not None and frozen.seconds:
+            done = frozen.objects, frozen.immortal.objects, frozen.seconds, frozen.bytes
+            freezes.add(self._board, *done)
 
     # ---- the workers -----------------------------------------------------
 

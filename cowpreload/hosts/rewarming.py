@@ -43,12 +43,14 @@ class Rewarmed:
         line: one log line, without a newline.
         warming: for the board.
         interrupted: whether a signal came: nothing is known of the pages.
+        frozen: for the board, with bytes: of the heap that a fork inherits.
     """
 
     pages: tuple[Shape, ...]
     line: str
     interrupted: bool = False
     warming: Warming = NOT_WARMED
+    frozen: FreezeReport | None = None
 
 
 def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewarmed:
@@ -85,13 +87,15 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
         sealed = _seal(master, settings)
         writers.flush_shared()  # of what pages have written; uWSGI forks without it
     warming = measuring.of("traffic" for _ in warmed)
+    heap = _core.heap_size()
     return Rewarmed(
         tuple(each for each in pages if (each.path, each.host) in warmed),
         f"cow: warmed anew pages={len(warmed)} dropped={len(pages) - len(warmed)} "
         f"objects={report.objects} immortal={report.immortal.objects} "
-        f"sealed={sealed.bytes // 1024}KiB heap={_core.heap_size() // MIB}MiB "
+        f"sealed={sealed.bytes // 1024}KiB heap={heap // MIB}MiB "
         f"seconds={warming.seconds:.2f}",
         warming=warming,
+        frozen=replace(report, bytes=heap),
     )
 
 

@@ -7,11 +7,12 @@ refusal that has been printed. What runs in every interpreter is in uwsgi_apps.p
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
 
-from cowpreload import _core, warmings, watch, writers
+from cowpreload import _core, freezes, warmings, watch, writers
 from cowpreload._core import ffi, lib
 from cowpreload._version import __version__
 from cowpreload.audit import descriptors
@@ -67,6 +68,11 @@ def _host_faults(workers: int, lazy: int, master: int, loop: int) -> list[str]:
     return faults + slot_faults("processes", workers)
 
 
+def _host() -> str:
+    version = getattr(sys.modules.get("uwsgi"), "version", b"")
+    return f"uWSGI {version.decode()}".strip()
+
+
 @reported
 def configure(
     text: str, version: str, workers: int, lazy: int, master: int, loop: int
@@ -99,7 +105,7 @@ def configure(
     if note:
         say(note)
     try:
-        _state.board = Board.create()
+        _state.board = Board.create(_host())
     except NativeError as error:
         say(f"cow: no board ({error}); shared memory is needed")
         return None
@@ -163,7 +169,9 @@ def allow_fork(findings: int) -> int | None:
 
 
 @reported
-def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
+def sealed(
+    warmed: int, findings: int, objects: int, immortal: int, freeze_ms: int
+) -> int:
     """The heap is frozen: seal it, and sum up the preload in one line."""
     settings, filled = _state.settings, SealReport()
     if settings.freeze == "on":
@@ -184,6 +192,8 @@ def sealed(warmed: int, findings: int, objects: int, immortal: int) -> int:
     with unasked("record of the warm up", say_raised):
         listed = Warming(by_source("list" for _ in set(settings.warmup_listed)), warmed)
         warmings.add(_state.board, _state.warming.plus(listed))
+    if settings.freeze == "on":
+        freezes.add(_state.board, objects, immortal, freeze_ms / 1000, report.heap)
     uwsgi_turn.begin(settings.check_interval)
     with unasked("warm up anew", say_raised):
         turns = uwsgi_serving.at_turns(_state.board, settings, immortal > 0)

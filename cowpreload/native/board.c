@@ -27,6 +27,7 @@ int cow_board_create(struct cow_board **board, int *fd) {
     *board = address;
     (*board)->revision = COW_REVISION;
     (*board)->slots = COW_SLOTS;
+    (*board)->made_at_ms = cow_now_ms();
     STORE((*board)->magic, COW_MAGIC);
     errno = why_not;
     return COW_OK;
@@ -63,9 +64,11 @@ int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid) {
     struct cow_slot *at;
     if (cow_slot_get(board, slot, &at)) return COW_ESLOT;
     uint64_t generation = at->life.generation + 1;
+    uint64_t served = at->life.served + at->life.requests;
     uint32_t early = at->judged.early;
     memset(at, 0, sizeof *at);
     at->life.generation = generation;
+    at->life.served = served;
     at->judged.early = early;
     at->life.pid = (int32_t)pid;
     at->life.booted_at_ms = cow_now_ms();
@@ -184,6 +187,8 @@ void cow_end_post(struct cow_board *board, uint32_t slot,
     end->leaving_ms = asked_at_ms ? now_ms - asked_at_ms : 0;
     end->action = (uint16_t)verdict->action;
     end->reason = (uint16_t)verdict->reason;
+    COUNT(board->counts
+              .ends[verdict->action % COW_ACTIONS][verdict->reason % COW_REASONS]);
     STORE(end->sequence, end->sequence + 1);
 }
 

@@ -15,7 +15,7 @@
  * another revision is refused by name. Raise it with any struct here and in served.h,
  * with cow_api, with cow_walk, and with every call or format of plugin/ that changes
  * (tests/unit/test_build.py compares). */
-#define COW_REVISION 12u
+#define COW_REVISION 13u
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 #define COW_WARMINGS 8  /* the start's, and the last ones after it */
@@ -38,6 +38,7 @@ struct cow_life {
     int32_t pid;         /* 0 while FREE */
     uint64_t generation; /* how often the slot was filled, from 1 */
     uint64_t requests;   /* of this generation */
+    uint64_t served;     /* of those before it */
     uint64_t booted_at_ms;
     uint64_t ready_at_ms;
     uint32_t renew; /* the master's wish: this generation is to be replaced */
@@ -49,6 +50,9 @@ struct cow_judged {
     uint32_t strikes;       /* as in cow_history */
     uint32_t early;         /* as in cow_history; kept for the next generation */
     uint32_t asked_again;   /* as in cow_history: the host's own loop should look */
+    uint32_t wanted;        /* strikes that recycle it */
+    /* What it is judged by, bytes, 0: none. A reload may have changed the settings. */
+    uint64_t max_private, max_growth, max_private_hard;
 };
 
 /* The last reading, for whoever looks at the board. No verdict is made from it. */
@@ -119,6 +123,24 @@ struct cow_warming {
     uint32_t verdict;      /* 0: not judged, 1: the gain was confirmed, 2: it was not */
 };
 
+/* The last freeze of the master: for reports alone. */
+struct cow_frozen {
+    uint64_t at_ms;    /* when it was over; written last, 0: none */
+    uint64_t bytes;    /* of the master then, which its workers inherit; 0: not read */
+    uint64_t objects;  /* that the collector no longer looks at, */
+    uint64_t immortal; /* and those that counting writes no more */
+    uint32_t ms;       /* what it took: collect, walk, freeze; of all interpreters */
+    uint32_t generation; /* the start's is 1 */
+};
+
+/* What has happened since the board was made, counted by all processes: for reports
+ * alone. One line, apart from what verdicts are made with. */
+struct cow_counts {
+    uint64_t ends[COW_ACTIONS][COW_REASONS]; /* decisions, as cow_end has them */
+    uint64_t readings;                       /* of workers, taken, */
+    uint64_t readings_failed;                /* and those that gave nothing */
+};
+
 /* What a server says of itself to the command line: JSON, see about.py. */
 struct cow_about {
     uint32_t length; /* of the text; written last */
@@ -134,12 +156,16 @@ struct cow_board {
     uint32_t refused; /* slot whose fresh worker exceeds the soft limit, or 0 */
     uint32_t warned;  /* one exceeded it later, and that was said */
     uint32_t highest; /* the highest slot that was ever filled */
+    uint64_t made_at_ms;
+    char host[32]; /* the server's name and version, as gunicorn 27.0.1 */
     /* Who holds the right to leave, in one word so that one exchange takes it:
      * slot (11 bits), pid (22 bits), the second it was taken (31 bits). */
     uint64_t tickets[COW_TICKETS];
     struct cow_python python;
     uint32_t warmings; /* how many there were, the start's among them */
     struct cow_warming warming[COW_WARMINGS];
+    struct cow_frozen frozen;
+    struct cow_counts counts COW_LINE;
     struct cow_slot slot[COW_SLOTS]; /* slot n stands at n - 1 */
     struct cow_end end[COW_SLOTS];
     struct cow_served served;

@@ -22,6 +22,7 @@ int cow_pace_look(struct cow_pace *pace, struct cow_slot *slot,
                   uint64_t now_ms, int asked, struct cow_reading *reading) {
     uint64_t alone, bound = cow_look_bound(&pace->look, &alone);
     STORE(slot->memory.rss, pace->look.now.resident);
+    pace->failed = 0;
     if (cow_still_lives()) {
         /* The pages shared with the copy would be missing in a reading, and in every
          * bound after it. The last one and what came since stay a bound; if that
@@ -38,7 +39,8 @@ int cow_pace_look(struct cow_pace *pace, struct cow_slot *slot,
     uint64_t cost_ns = cow_prim_thread_cpu_ns();
     /* Without one no limit acts, which the master has said at the start. One that
      * fails for want of a descriptor succeeds at a later look. */
-    if (cow_look_read(&pace->look, reading) != COW_OK) return 0;
+    pace->failed = cow_look_read(&pace->look, reading) != COW_OK;
+    if (pace->failed) return 0;
     cost_ns = cow_prim_thread_cpu_ns() - cost_ns;
     uint64_t fresh_ms = cost_ns * FRESH_SHARE / 1000000u;
     pace->fresh_at_ms = now_ms + (fresh_ms < FRESH_CAP_MS ? fresh_ms : FRESH_CAP_MS);

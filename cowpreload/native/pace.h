@@ -16,6 +16,7 @@ struct cow_pace {
     uint64_t peeked_at_ms;
     uint64_t again_ms; /* no peek calls for a reading before, */
     uint64_t huge_ms;  /* and no huge pages */
+    int failed;        /* whether the last look was to read, and could not */
 };
 
 /* Take a reading if one is due, or `asked` for; 1 if *reading is new. */

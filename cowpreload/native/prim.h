@@ -12,6 +12,7 @@
 /* A field that other threads or processes write or read. */
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 #define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
+#define COUNT(field) (void)__atomic_fetch_add(&(field), 1, __ATOMIC_RELAXED)
 
 /* Read a whole small file into `buffer`; *length is what was read. Needs no free
  * descriptor. */

@@ -71,6 +71,7 @@ enum cow_action {
     COW_RECYCLE = 1,
     COW_KILL = 2,
     COW_ASK_AGAIN = 3, /* it was recycled, and is still there */
+    COW_ACTIONS = 4,   /* how many there are */
 };
 
 enum cow_reason {
@@ -80,6 +81,7 @@ enum cow_reason {
     COW_REASON_HARD = 3,     /* max-private-hard */
     COW_REASON_UNHEEDED = 4, /* it was told to go, and did not */
     COW_REASON_RENEWED = 5,  /* no limit: the master has a warmer heap to fork */
+    COW_REASONS = 6,         /* how many there are */
 };
 
 struct cow_limits {

@@ -51,6 +51,7 @@ static void post_reading(const struct cow_reading *reading) {
     STORE(slot->memory.rss, reading->rss);
     STORE(slot->memory.source, reading->source);
     STORE(slot->memory.read_at_ms, reading->at_ms);
+    COUNT(watch.board->counts.readings);
 }
 
 static void become_ready(struct memory *memory) {
@@ -133,6 +134,7 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
         }
         act(memory, &reading, now_ms);
     }
+    if (memory->pace.failed) COUNT(watch.board->counts.readings_failed);
     if (LOAD(slot->life.renew) && memory->history.ready_at_ms) renew(memory, now_ms);
     /* A host's loop may have been between its look at the flag and its wait when it was
      * asked: ask again until it has gone. A signal is not repeated so soon, it would
@@ -208,6 +210,10 @@ int cow_watch_start(struct cow_board *board, uint32_t slot,
     watch.limits = *limits;
     watch.host = *host;
     watch.pid = getpid();
+    at->judged.wanted = limits->strikes;
+    at->judged.max_private = limits->max_private;
+    at->judged.max_growth = limits->max_growth;
+    at->judged.max_private_hard = limits->max_private_hard;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -237,6 +243,8 @@ int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds) {
     if (code == COW_OK) {
         post_reading(out);
         *exceeds = cow_exceeds(&watch.limits, out->private_bytes);
+    } else {
+        COUNT(watch.board->counts.readings_failed);
     }
     watch.jitter_ms = jitter_ms;
     STORE(slot->judged.ready_private, out->private_bytes);

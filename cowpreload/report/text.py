@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cowpreload.records import SlotView
 from cowpreload.units import MIB
+from cowpreload.view import SlotView
 
 _HEAD = (
     f"{'worker':>6} {'gen':>4} {'pid':>7} {'state':<7} {'requests':>8} "

@@ -183,6 +183,19 @@ TEST(processes_that_race_for_tickets_get_no_more_than_there_are) {
     memset(board->slot, 0, sizeof board->slot);
 }
 
+TEST(requests_of_earlier_generations_are_kept) {
+    struct cow_life *life = &board->slot[4].life;
+    cow_slot_boot(board, 5, 4242);
+    life->requests = 30;
+    cow_slot_free(board, 5);
+    cow_slot_boot(board, 5, 4243);
+    CHECK(life->requests == 0 && life->served == 30);
+    life->requests = 12;
+    cow_slot_boot(board, 5, 4244);
+    CHECK(life->served == 42);
+    cow_slot_free(board, 5);
+}
+
 TEST(an_end_is_logged_once) {
     char line[256];
     struct cow_verdict verdict = {
@@ -206,6 +219,8 @@ TEST(an_end_is_logged_once) {
     char small[10];
     cow_end_post(board, 2, &verdict, &reading, now, now);
     CHECK(cow_end_line(board, 2, small, sizeof small) == sizeof small - 1);
+    CHECK(board->counts.ends[COW_RECYCLE][COW_REASON_PRIVATE] == 1);
+    CHECK(board->counts.ends[COW_ASK_AGAIN][COW_REASON_UNHEEDED] == 2);
     cow_slot_free(board, 2);
 }
 
@@ -262,6 +277,8 @@ static void watched_without_a_reading_when_ready(void) {
     setrlimit(RLIMIT_NOFILE, &none);
     CHECK(cow_watch_start(board, 3, &GROWTH, &host) == COW_OK);
     CHECK(cow_watch_ready(0, &reading, &exceeds) == COW_EUNREADABLE);
+    CHECK(LOAD(board->counts.readings_failed) > 0);
+    CHECK(slot->judged.max_growth == 20 * MIB && slot->judged.wanted == 2);
     setrlimit(RLIMIT_NOFILE, &before);
     for (int i = 0; i < 200 && !LOAD(slot->memory.read_at_ms); i++) nap_ms(20);
     CHECK(LOAD(slot->memory.read_at_ms));
@@ -494,6 +511,7 @@ int main(void) {
     RUN(a_slot_that_a_recycled_worker_left_is_filled_first);
     RUN(a_worker_that_drains_long_is_not_counted_while_half_of_all_serve);
     RUN(processes_that_race_for_tickets_get_no_more_than_there_are);
+    RUN(requests_of_earlier_generations_are_kept);
     RUN(an_end_is_logged_once);
     RUN(a_worker_that_grows_is_asked_to_leave_by_a_signal_to_its_main_thread);
     if (!getenv("WITHOUT_CLONE")) {

@@ -27,6 +27,8 @@ BASE = {
     "code_objects",
     "_offsets",
     "pids",
+    "slots",
+    "view",
     "capacity",
     "threads",
     "native",
@@ -66,6 +68,8 @@ STAGES = {
     "watch",
     "board",
     "about",
+    "freezes",
+    "servers",
     "leave",
     "writers",
     "room",
@@ -76,6 +80,8 @@ PARTS = {
     "served": {"board"},
     "about": {"board"},
     "warmings": {"board"},
+    "freezes": {"board"},
+    "servers": {"about", "board", "freezes", "warmings"},
     "immortal": {"freezing"},
     "freezing": {"holders"},
     "routes": {"routes"},
@@ -123,7 +129,7 @@ def test_imports_follow_the_way_of_the_data(path: Path) -> None:
     elif own in WHY:
         assert used <= BASE | WHY | {"board"}
     elif own == "report":
-        assert used <= {"records", "candidates", "warmed", "causes", "units"}
+        assert used <= {"records", "candidates", "warmed", "causes", "units", "view"}
     if own not in COMPOSE and own != "__main__":
         # __init__ names the public functions, and freeze() is a composition too.
         may = {"hosts"} if own in ("startup", "__init__") else {own}

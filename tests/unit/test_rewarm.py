@@ -10,7 +10,6 @@ import pytest
 
 from cowpreload.candidates import Shape
 from cowpreload.hosts.rewarming import rewarm
-from cowpreload.records import SlotView
 from cowpreload.rewarm import (
     DISTANCE_TURNS,
     JUDGED_TURNS,
@@ -26,6 +25,7 @@ from cowpreload.rewarm import (
     saving,
 )
 from cowpreload.settings import Settings
+from cowpreload.view import SlotView
 
 MIB = 1 << 20
 WORKER = SlotView(

@@ -1,0 +1,78 @@
+"""From the structs of a mapped board to the views that all readers share. No policy.
+
+Takes a board as the native core has it; gives copies. Readers may see fields of two
+readings mixed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cowpreload import _core
+from cowpreload._core import lib
+from cowpreload.view import REASONS, End, SlotView
+
+# What a log line calls an action.
+_DONE = {
+    lib.COW_KEEP: "kept",
+    lib.COW_RECYCLE: "recycled",
+    lib.COW_KILL: "killed",
+    lib.COW_ASK_AGAIN: "unheeded",
+}
+_STATES = {
+    lib.COW_FREE: "free",
+    lib.COW_BOOTING: "booting",
+    lib.COW_READY: "ready",
+    lib.COW_LEAVING: "leaving",
+}
+
+
+def slot_view(board: Any, slot: int) -> SlotView:
+    """Copy one slot (1 ..) out of a mapped board."""
+    raw = board.slot[slot - 1]
+    life, memory = raw.life, raw.memory
+    at = lib.cow_now_ms()
+    return SlotView(
+        slot=slot,
+        state=_STATES.get(life.state, "unknown"),
+        generation=life.generation,
+        pid=life.pid,
+        requests=life.requests,
+        private=memory.private_bytes,
+        evictable=memory.evictable_bytes,
+        shared=memory.shared_bytes,
+        pss=memory.pss,
+        rss=memory.rss,
+        age=max(0, at - life.booted_at_ms) / 1000,
+        read_age=max(0, at - memory.read_at_ms) / 1000 if memory.read_at_ms else 0.0,
+        strikes=raw.judged.strikes,
+        grown=max(0, memory.private_bytes - raw.judged.ready_private),
+        ready_age=max(1, at - life.ready_at_ms) / 1000 if life.ready_at_ms else 0.0,
+        served=life.served + life.requests,
+        wanted=raw.judged.wanted,
+        ready_private=raw.judged.ready_private,
+        max_private=raw.judged.max_private,
+        max_growth=raw.judged.max_growth,
+        max_private_hard=raw.judged.max_private_hard,
+        last=_end(board.end[slot - 1]),
+    )
+
+
+def _end(raw: Any) -> End | None:
+    """The last decision about a slot; None: there was none."""
+    if not raw.sequence:
+        return None
+    return End(
+        action=_DONE.get(raw.action, "unknown"),
+        reason=_core.REASONS.get(raw.reason, "unknown"),
+        generation=raw.generation,
+        private=raw.private_bytes,
+        limit=raw.limit,
+        age=raw.age_ms / 1000,
+    )
+
+
+def by_reason(counts: Any) -> tuple[tuple[str, int], ...]:
+    """A row of the board's decisions, in the order of REASONS."""
+    found = {_core.REASONS[reason]: int(counts[reason]) for reason in _core.REASONS}
+    return tuple((reason, found[reason]) for reason in REASONS)
