@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ENVS = $(PYTHON) tools/envs.py
 
-.PHONY: help test test-all test-others test-next test-deep test-asan demo lint format docs clean
+.PHONY: help test test-all test-others test-next test-deep test-asan demo lint format docs wheels clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,5 +39,8 @@ format:  ## rewrite the sources as the lint wants them
 docs:  ## write what is generated in docs/
 	$(ENVS) docs
 
+wheels:  ## sdist and wheels into dist/, each tried in an empty environment (ON=next)
+	$(PYTHON) tools/wheels.py $(if $(ON),--$(ON))
+
 clean:  ## remove what was built
-	rm -rf build cowpreload/native/_*.c cowpreload/native/*.so *.egg-info
+	rm -rf build dist cowpreload/native/_*.c cowpreload/native/*.so *.egg-info

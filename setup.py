@@ -9,9 +9,11 @@ import os
 import re
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.command.editable_wheel import editable_wheel
 
@@ -50,6 +52,22 @@ def urls() -> dict[str, str]:
     return {"Homepage": home, "Source": home} if home else {}
 
 
+def missing() -> str:
+    """What compiling needs and this machine lacks, in one line; "" if nothing."""
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+    lacks = []
+    if not shutil.which(compiler[0]):
+        lacks.append((f"CC={compiler[0]}: no C compiler", "gcc"))
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    if not header.exists() and sys.implementation.name == "cpython":
+        lacks.append((f"{header}: no headers of this Python", "python3-dev"))
+    if not lacks:
+        return ""
+    said = ", ".join(lack for lack, _ in lacks)
+    packages = " ".join(package for _, package in lacks)
+    return f"cowpreload: {said}; install them, as in apt-get install {packages}"
+
+
 def copy_startup_files(directory: Path) -> None:
     """What is installed beside the package, for this Python, which its wheel is for."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -78,6 +96,15 @@ class BuildPy(build_py):
             )
 
 
+class BuildExt(build_ext):
+    """Say what is missing before the compiler fails over a page."""
+
+    def run(self) -> None:
+        if lacks := missing():
+            raise SystemExit(lacks)
+        super().run()
+
+
 class BuildEditable(editable_wheel):
     """The same start-up files for `pip install --editable`."""
 
@@ -96,5 +123,9 @@ setup(
         "cowpreload/native/build.py:core",
         "cowpreload/native/build.py:offsets",
     ],
-    cmdclass={"build_py": BuildPy, "editable_wheel": BuildEditable},
+    cmdclass={
+        "build_ext": BuildExt,
+        "build_py": BuildPy,
+        "editable_wheel": BuildEditable,
+    },
 )

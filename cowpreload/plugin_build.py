@@ -85,26 +85,41 @@ def _python(binary: str) -> tuple[str, bool]:
     return answer.decode(), True
 
 
-def _check_compiler() -> None:
+def _compiler() -> tuple[str, str | None]:
+    """What CC names, and the path of what would compile, if there is any."""
     given = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "gcc").split()
-    compiler = shutil.which(given[0]) or shutil.which("gcc")
+    return given[0], shutil.which(given[0]) or shutil.which("gcc")
+
+
+def missing() -> str:
+    """What compiling needs and this machine lacks, all of it, and how to install it.
+
+    "" if nothing is. One line: who installs one thing is not to be told of the next.
+    """
+    lacks = []
+    name, compiler = _compiler()
     if compiler is None:
-        raise PluginBuildError(
-            f"CC={given[0]}: no C compiler; install one, as in apt-get install gcc"
-        )
+        lacks.append((f"CC={name}: no C compiler", "gcc"))
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    if not header.exists():
+        lacks.append((f"{header}: no headers of this Python", "python3-dev"))
+    if not lacks:
+        return ""
+    packages = " ".join(package for _, package in lacks)
+    said = ", ".join(lack for lack, _ in lacks)
+    return f"{said}; install them, as in apt-get install {packages}"
+
+
+def _check_library() -> None:
+    name, compiler = _compiler()
+    assert compiler is not None  # as missing() has found
     ask = [compiler, "-E", "-dM", "-include", "stdlib.h", "-x", "c", os.devnull]
     done = subprocess.run(ask, capture_output=True)
     if done.returncode == 0 and b"__GLIBC__" not in done.stdout:
         raise PluginBuildError(
-            f"CC={given[0]}: compiles for a C library that is not glibc, and musl has "
+            f"CC={name}: compiles for a C library that is not glibc, and musl has "
             "no on_exit(), which tells a worker its exit code; serve with gunicorn's "
             "worker class, or on a system with glibc"
-        )
-    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
-    if not header.exists():
-        raise PluginBuildError(
-            f"{header}: missing; install Python's headers, as in "
-            "apt-get install python3-dev"
         )
 
 
@@ -118,7 +133,9 @@ def _check(binary: str) -> bool:
             f"uwsgi={binary}: runs Python {version or 'none'}, this is {ours}; "
             "install cowpreload into that Python and build there"
         )
-    _check_compiler()
+    if lacks := missing():
+        raise PluginBuildError(lacks)
+    _check_library()
     return from_plugin
 
 

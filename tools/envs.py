@@ -91,18 +91,20 @@ def interpreters():
 @functools.cache
 def require():
     """The usable interpreters; ends with what to install if something is missing."""
-    if not (shutil.which("cc") or shutil.which("gcc")):
-        fail("no C compiler: apt-get install build-essential")
     found = interpreters()
     minors = [minor for minor, _ in found]
     absent = [minor for minor in range(OLDEST, NEWEST + 1) if minor not in minors]
     names = [" ".join(f"3.{minor}" for minor in each) for each in (minors, absent)]
     say(f"CPython here: {names[0] or 'none'}; not here: {names[1] or 'none'}")
+    lacks = []
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        lacks.append(("a C compiler", "build-essential"))
     if not found:
-        fail(
-            f"no CPython from 3.{OLDEST} on with venv and headers: "
-            "apt-get install python3 python3-venv python3-dev"
-        )
+        what = f"CPython from 3.{OLDEST} on with venv and headers"
+        lacks.append((what, "python3 python3-venv python3-dev"))
+    if lacks:
+        said = ", ".join(lack for lack, _ in lacks)
+        fail(f"missing: {said}: apt-get install {' '.join(name for _, name in lacks)}")
     return found
 
 

@@ -1,20 +1,24 @@
-"""Compile the uWSGI plugin for one uwsgi binary and print the ini lines to add."""
+"""Compile the uWSGI plugin for one uwsgi binary and print the ini lines to add.
+
+Or remove what was compiled, which `pip uninstall` knows nothing of.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import sys
 from pathlib import Path
 
-from cowpreload.plugin_build import PLUGIN_FILE, build
+from cowpreload.plugin_build import PLUGIN_FILE, build, missing
 
-HELP = "build the uWSGI plugin"
+HELP = "build the uWSGI plugin, or remove it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`build`, the binary, and where to put the result."""
+    """`build` or `remove`, the binary, and where the result is."""
     verbs = parser.add_subparsers(dest="verb", required=True)
     verb = verbs.add_parser("build", help="compile it for one uwsgi binary")
     verb.add_argument(
@@ -22,13 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="the binary (default: beside this interpreter, else on PATH)",
     )
-    verb.add_argument(
-        "--output",
-        metavar="DIRECTORY",
-        type=Path,
-        default=Path(sys.prefix) / "lib" / "cowpreload",
-        help=f"where {PLUGIN_FILE} goes (default: %(default)s)",
-    )
+    gone = verbs.add_parser("remove", help="remove what was built")
+    for each, what in ((verb, "goes"), (gone, "was put")):
+        each.add_argument(
+            "--output",
+            metavar="DIRECTORY",
+            type=Path,
+            default=Path(sys.prefix) / "lib" / "cowpreload",
+            help=f"where {PLUGIN_FILE} {what} (default: %(default)s)",
+        )
 
 
 def find_uwsgi(given: str | None) -> str | None:
@@ -42,12 +48,16 @@ def find_uwsgi(given: str | None) -> str | None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build it; progress on stderr, the ini lines alone on stdout."""
-    binary = find_uwsgi(arguments.uwsgi)
+    """Do it; progress on stderr, ini lines alone on stdout."""
     output: Path = arguments.output.resolve()
+    if arguments.verb == "remove":
+        return _remove(output)
+    binary = find_uwsgi(arguments.uwsgi)
     if binary is None:
+        lacks = missing()
         print(
             f"cowpreload: uwsgi={arguments.uwsgi or ''}: no such binary; "
+            f"{lacks and f'{lacks}; then '}"
             "pip install 'cowpreload[uwsgi]', or give --uwsgi PATH",
             file=sys.stderr,
         )
@@ -56,4 +66,27 @@ def run(arguments: argparse.Namespace) -> int:
     lines = build(binary, output)
     print(f"cowpreload: wrote {output / PLUGIN_FILE}", file=sys.stderr)
     print(*lines, "cow-max-private = 200M", sep="\n")
+    return 0
+
+
+def _remove(output: Path) -> int:
+    """Remove the file, and its directory if nothing else is in it."""
+    made = output / PLUGIN_FILE
+    try:
+        made.unlink()
+    except FileNotFoundError:
+        print(
+            f"cowpreload: output={output}: no {PLUGIN_FILE} there; "
+            "give --output the plugins-dir of your ini",
+            file=sys.stderr,
+        )
+        return 1
+    with contextlib.suppress(OSError):
+        output.rmdir()  # refused where others put theirs
+    print(
+        f"cowpreload: removed {made}; remove these lines from your ini too, "
+        "and those that begin with cow-",
+        file=sys.stderr,
+    )
+    print(f"plugins-dir = {output}", "need-plugin = cow", sep="\n")
     return 0

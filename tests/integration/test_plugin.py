@@ -15,6 +15,7 @@ from harness.processes import script, wait_until
 from test_immortality import CAN
 from test_lifecycle import me
 
+from cowpreload.errors import PluginBuildError
 from cowpreload.plugin_build import fingerprint, sources
 
 
@@ -46,7 +47,49 @@ def test_a_missing_uwsgi_is_named() -> None:
 def test_a_missing_compiler_is_named(tmp_path: Path) -> None:
     done = build("--output", str(tmp_path), CC="no-such-cc", PATH=str(tmp_path))
     assert done.returncode == 1
-    assert "CC=no-such-cc: no C compiler; install one" in done.stderr
+    assert "CC=no-such-cc: no C compiler; install them, as in apt-get" in done.stderr
+
+
+@needs_uwsgi
+def test_all_that_is_missing_is_named_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was one at a time: who had installed the compiler was told of the headers."""
+    from cowpreload import plugin_build
+
+    monkeypatch.setenv("CC", "no-such-cc")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sysconfig.get_paths", lambda: {"include": str(tmp_path)})
+    with pytest.raises(PluginBuildError) as caught:
+        plugin_build.build(script("uwsgi"), tmp_path)
+    assert str(caught.value) == (
+        f"CC=no-such-cc: no C compiler, {tmp_path}/Python.h: no headers of this Python;"
+        " install them, as in apt-get install gcc python3-dev"
+    )
+
+
+def test_remove_finds_what_was_built_and_leaves_what_is_anothers(
+    tmp_path: Path,
+) -> None:
+    """`pip uninstall` knows nothing of it."""
+    made = tmp_path / "lib" / "cowpreload"
+    made.mkdir(parents=True)
+    for name in ("cow_plugin.so", "another_plugin.so"):
+        (made / name).touch()
+    remove = ("-m", "cowpreload", "plugin", "remove", "--output", str(made))
+    done = run(*remove)
+    assert done.returncode == 0
+    assert f"removed {made / 'cow_plugin.so'}; remove these lines" in done.stderr
+    assert done.stdout.splitlines() == [f"plugins-dir = {made}", "need-plugin = cow"]
+    assert [path.name for path in made.iterdir()] == ["another_plugin.so"]
+
+    again = run(*remove)
+    assert again.returncode == 1
+    assert f"output={made}: no cow_plugin.so there; give --output" in again.stderr
+
+    (made / "another_plugin.so").rename(made / "cow_plugin.so")
+    assert run(*remove).returncode == 0
+    assert not made.exists()
 
 
 def test_what_is_no_uwsgi_is_named(tmp_path: Path) -> None:

@@ -57,6 +57,21 @@ def test_the_source_distribution_holds_all_that_the_checkout_does(built: Path) -
     assert not [name for name in found if name.endswith((".so", ".pyc", ".sqlite3"))]
 
 
+def test_a_build_without_a_compiler_says_so_in_one_line(tmp_path: Path) -> None:
+    """The compiler's own failure is a page, of which this is the last line."""
+    command = [sys.executable, "setup.py", "--quiet", "build_ext"]
+    command += ["--build-temp", str(tmp_path), "--build-lib", str(tmp_path)]
+    environ = {**os.environ, "CC": "no-such-cc"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "cowpreload: CC=no-such-cc: no C compiler; "
+        "install them, as in apt-get install gcc"
+    )
+
+
 def test_the_wheel_holds_what_runs_and_nothing_else(built: Path) -> None:
     """What an editable install cannot show."""
     found = names_of_wheel(built)

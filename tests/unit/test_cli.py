@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -145,3 +146,51 @@ def test_the_settings_fit_into_the_terminal(
     assert lines[at + 1].startswith("    readings in a row over a soft limit ")
     for each in DECLARED:
         assert [line for line in lines if line.startswith(f"{each.option} ")]
+
+
+BASH = """
+source "$1"
+complete_at_end() {
+    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+    _shtab_cowpreload; echo "${COMPREPLY[@]}"
+}
+complete_at_end cowpreload plu
+complete_at_end cowpreload plugin build --ou
+complete_at_end cowpreload warmup --file sh
+"""
+
+
+def test_bash_completes_commands_options_and_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("shtab")
+    assert main(["completion", "bash"]) == 0
+    made = tmp_path / "shop.bash"
+    made.write_text(capsys.readouterr().out)
+    command = ["bash", "-c", BASH, "bash", str(made)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["plugin", "--output", "shop.bash"]
+    assert done.stderr == ""
+
+
+def test_zsh_takes_its_completion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("shtab")
+    assert main(["completion", "zsh"]) == 0
+    made = capsys.readouterr().out
+    assert made.startswith("#compdef cowpreload\n")
+    if not (zsh := shutil.which("zsh")):
+        pytest.skip("no zsh here to read it")
+    (tmp_path / "_cowpreload").write_text(made)
+    done = subprocess.run([zsh, "-n", str(tmp_path / "_cowpreload")])
+    assert done.returncode == 0
+
+
+def test_without_shtab_the_command_that_installs_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "zsh"]) == 1
+    said = capsys.readouterr().err
+    assert "shell=zsh: shtab writes it, and is not installed; pip install" in said
