@@ -13,12 +13,22 @@ import sys
 from collections.abc import Sequence
 
 from cowpreload._version import __version__
-from cowpreload.cli import bench, completion, plugin, settings, status, warmup, why
+from cowpreload.cli import (
+    bench,
+    completion,
+    doctor,
+    plugin,
+    settings,
+    status,
+    warmup,
+    why,
+)
 from cowpreload.errors import CowError
 
 COMMANDS = {
     "bench": bench,
     "completion": completion,
+    "doctor": doctor,
     "plugin": plugin,
     "settings": settings,
     "status": status,

@@ -8,15 +8,13 @@ requested but in that child, and COW_WARMUP_* variables act.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any
 
+from cowpreload.application import load
 from cowpreload.audit import descriptors
 from cowpreload.candidates import Found, Tried, by_page
 from cowpreload.cli.learned import show_learned
@@ -32,7 +30,6 @@ from cowpreload.warmup_user import signed_in
 from cowpreload.warmup_visits import Manner
 
 HELP = "list the pages that cow-warmup=auto knows of a server or an application"
-_NAMES = ("application", "app")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,34 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what a server has learned: as the setting, if it ends in .ini for uWSGI, "
         "in .py for gunicorn; else as a warm-up file",
     )
-
-
-def load(text: str) -> Callable[..., Any]:
-    """The application that `text` names; the working directory is on the path.
-
-    Raises:
-        NotFoundError: there is none.
-    """
-    module, _, name = text.partition(":")
-    called = name.endswith("()")
-    sys.path.insert(0, os.getcwd())
-    try:
-        found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # of the application's own
-        raise NotFoundError(f"app={text}: {error}") from error
-    for part in filter(None, name.removesuffix("()").split(".")):
-        found = getattr(found, part, None)
-    if not name:
-        named = (getattr(found, each, None) for each in _NAMES)
-        found = next((each for each in named if each is not None), None)
-    found = found() if called and callable(found) else found
-    if not callable(found):
-        raise NotFoundError(
-            f"app={text}: names nothing that can be called; write module:name"
-        )
-    return found  # type: ignore[no-any-return]
 
 
 def _as_json(found: Found, tried: list[Tried], note: str, seconds: float) -> str:

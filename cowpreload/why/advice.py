@@ -26,11 +26,7 @@ _COLD = (
 def advise(sharing: Sharing) -> tuple[str, ...]:
     """One sentence for each cause worth it, largest first, and on what a warm up may
     save; at least one sentence."""
-    found = [
-        f"{_size(row, sharing)} {_ADVICE[row.cause](row, sharing)}"
-        for row in sharing.rows
-        if _worth(row, sharing)
-    ]
+    found = [f"{size / MIB:.1f} MiB {text}" for size, text in causes(sharing)]
     if sharing.how is How.MAPS:
         return (
             "What changed was not read: only the page maps were; see the notes above.",
@@ -42,6 +38,18 @@ def advise(sharing: Sharing) -> tuple[str, ...]:
     else:
         found += _warm_up(sharing)
     return tuple(found)
+
+
+def causes(sharing: Sharing) -> list[tuple[int, str]]:
+    """Of each cause that is worth a sentence, largest first: its bytes, and the rest of
+    the sentence; nothing where the bytes of the worker were not read."""
+    if sharing.how is How.MAPS:
+        return []
+    return [
+        (row.pages * sharing.page_size, _ADVICE[row.cause](row, sharing))
+        for row in sharing.rows
+        if _worth(row, sharing)
+    ]
 
 
 def _worth(row: Row, sharing: Sharing) -> bool:
@@ -59,10 +67,6 @@ def _warm_up(sharing: Sharing) -> list[str]:
         f"{size / MIB:.1f} MiB of that a warm up may save: cow-warmup = auto finds the "
         "pages; `cowpreload warmup` lists those that the server has served."
     ]
-
-
-def _size(row: Row, sharing: Sharing) -> str:
-    return f"{row.pages * sharing.page_size / MIB:.1f} MiB"
 
 
 def _version(sharing: Sharing) -> tuple[int, ...]:
