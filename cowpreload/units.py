@@ -47,3 +47,15 @@ def format_size(size: int) -> str:
 def format_seconds(seconds: float) -> str:
     """Write a duration without a useless fraction: `10s`, `0.5s`."""
     return f"{seconds:g}s"
+
+
+def format_age(seconds: float) -> str:
+    """Write an age in its two largest units, in six characters: `45s`, `3h07m`."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
+    return f"{whole // 86400}d{whole % 86400 // 3600:02}h"

@@ -1,7 +1,8 @@
 """The command line: parse, run one command, print its error, choose the exit code.
 
 Nothing else in the package prints an error and exits. Each command is a module with
-`HELP`, `add_arguments(parser)` and `run(arguments) -> int`.
+`HELP`, `add_arguments(parser)` and `run(arguments) -> int`; `FAILED` is the exit code
+of an error, where it is not 1.
 """
 
 from __future__ import annotations
@@ -74,4 +75,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is not None:
             text = f"{os.fsdecode(error.filename)}: {text}"
     print(f"cowpreload: {text}", file=sys.stderr)
-    return 1
+    return int(getattr(COMMANDS[arguments.command], "FAILED", 1))

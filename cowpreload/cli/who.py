@@ -8,11 +8,17 @@ nothing where there is one server. Errors say what was found.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
+from collections.abc import Iterator
 
 from cowpreload.board import Board, find_masters, open_board
 from cowpreload.errors import NativeError, NotFoundError
 
+NONE_FOUND = (
+    "pid: none found; start a server with a cow worker class or the uWSGI plugin, or "
+    "run this as the server's user"
+)
 _FORM = re.compile(r"(\d+)?(?::(\d+))?")
 
 
@@ -33,6 +39,20 @@ def server(who: str) -> Board:
         NotFoundError: there is none, or more than one.
     """
     return _find(who)[0]
+
+
+def servers(who: str) -> Iterator[Board]:
+    """The boards that are meant: of one server, or of all where `who` names none.
+
+    Raises:
+        NotFoundError: what is named is no server.
+    """
+    if who:
+        yield server(who)
+        return
+    for pid in find_masters():
+        with contextlib.suppress(NotFoundError, NativeError):  # it ended meanwhile
+            yield open_board(pid)
 
 
 def worker(who: str) -> int:
@@ -99,10 +119,7 @@ def _is_slot(number: int) -> bool:
 def _only() -> int:
     masters = find_masters()
     if not masters:
-        raise NotFoundError(
-            "pid: none found; start a server with a cow worker class or the uWSGI "
-            "plugin, or run this as the server's user"
-        )
+        raise NotFoundError(NONE_FOUND)
     if len(masters) > 1:
         raise NotFoundError(f"pid: {_found()}; name one of them, or a worker of it")
     return masters[0]

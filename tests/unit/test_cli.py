@@ -102,7 +102,7 @@ def test_a_result_folder_that_cannot_be_made_is_told(
     assert "Traceback" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["why", "status"])
+@pytest.mark.parametrize("command", ["why", "warmup"])
 @pytest.mark.parametrize(
     ("masters", "text"),
     [([], "pid: none found; start a server"), ([5, 7], "pid: masters 5, 7 found")],
