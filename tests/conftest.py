@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from harness import server as harness
 from harness.processes import script, wait_until
 from harness.server import Server
@@ -50,6 +52,13 @@ EACH_PYTHON = {
     )
 }
 
+
+def deep(*values: object) -> list[ParameterSet]:
+    """Parameters of `make test-deep` alone; several are a tuple."""
+    cases = [each if isinstance(each, tuple) else (each,) for each in values]
+    return [pytest.param(*each, marks=pytest.mark.deep) for each in cases]
+
+
 needs_uwsgi = pytest.mark.skipif(PYPY, reason=NO_UWSGI)
 
 # Fast enough for a test, slow enough to be seen.
@@ -84,8 +93,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs on every interpreter."""
     gone = [path for path in EACH_PYTHON if not path.exists()]
     assert not gone, f"renamed? {gone}"
+
+    @cache
+    def marked(path: Path) -> bool:
+        return not {path, *path.parents}.isdisjoint(EACH_PYTHON)
+
     for item in items:
-        if not {item.path, *item.path.parents}.isdisjoint(EACH_PYTHON):
+        if marked(item.path):
             item.add_marker("each_python")
 
 

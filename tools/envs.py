@@ -122,7 +122,10 @@ def stamp(path):
 
 
 def clean_environ():
-    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    """Ours, without what would give another path, or let a test's hundreds of servers
+    compile the same sources each: a fifth of `make test`."""
+    without = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+    return {key: value for key, value in os.environ.items() if key not in without}
 
 
 def run(*command):

@@ -11,9 +11,6 @@ import pytest
 from cowpreload.opcodes import OPCODES, lengths
 
 LENGTHS = lengths()
-codes = {
-    each.__code__ for each in gc.get_objects() if isinstance(each, types.FunctionType)
-}
 
 
 def starts(code: bytes) -> list[int]:
@@ -31,6 +28,8 @@ def starts(code: bytes) -> list[int]:
 )
 def test_lengths_are_those_of_code_that_runs() -> None:
     unpack = vars(dis)["_unpack_opargs"]
+    functions = (each for each in gc.get_objects() if type(each) is types.FunctionType)
+    codes = {each.__code__ for each in functions}
     seen: set[int] = set()
     for code in codes:
         running: bytes = code._co_code_adaptive  # type: ignore[attr-defined]
