@@ -47,11 +47,15 @@ def once(
 def make_plugin_directory(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[[], Path]:
-    """Build the uWSGI plugin when the first test asks for it."""
+    """Build the uWSGI plugin when the first test asks for it.
+
+    What the command said is beside it, in `printed` and `said`.
+    """
 
     def build(output: Path) -> None:
         command = [script("cowpreload"), "plugin", "build", "--output", str(output)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        with (output / "printed").open("w") as on, (output / "said").open("w") as said:
+            subprocess.run(command, check=True, stdout=on, stderr=said)
 
     def directory() -> Path:
         if PYPY:

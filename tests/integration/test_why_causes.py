@@ -6,13 +6,16 @@ them must be booked under its cause.
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections import Counter
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
+from conftest import once
 
 from cowpreload import _offsets
 from cowpreload.causes import Cause, How, Sharing
@@ -43,8 +46,10 @@ LEAST = 500  # pages that a way breaks
 pytestmark = pytest.mark.skipif(_offsets.own() is None, reason=_offsets.why_not())
 
 
-@lru_cache
-def report(way: str) -> Sharing:
+Report = Callable[[str], Sharing]
+
+
+def examined(way: str) -> Sharing:
     """Examine the child of `breaks.py WAY` once it has done its work."""
     with subprocess.Popen(
         [sys.executable, str(PROGRAM), way],
@@ -58,15 +63,31 @@ def report(way: str) -> Sharing:
             process.communicate(b"x")
 
 
-def counts(way: str) -> Counter[Cause]:
-    return Counter({row.cause: row.pages for row in report(way).rows})
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report on each way: one a session takes seconds, whoever asks for it."""
+
+    @cache
+    def found(way: str) -> Sharing:
+        def make(directory: Path) -> None:
+            (directory / "report").write_bytes(pickle.dumps(examined(way)))
+
+        made = once(tmp_path_factory, f"why-{way}", make) / "report"
+        return pickle.loads(made.read_bytes())  # type: ignore[no-any-return]
+
+    return found
+
+
+def counts(report: Sharing) -> Counter[Cause]:
+    return Counter({row.cause: row.pages for row in report.rows})
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_way_is_booked_under_its_cause(way: str) -> None:
+def test_each_way_is_booked_under_its_cause(report: Report, way: str) -> None:
     cause = WAYS[way]
-    broken = counts(way) - counts("idle")  # a Counter drops what is not positive
-    total = sum(counts(way).values()) - sum(counts("idle").values())
+    all_, idle = counts(report(way)), counts(report("idle"))
+    broken = all_ - idle  # a Counter drops what is not positive
+    total = sum(all_.values()) - sum(idle.values())
     assert total > LEAST
     if way == "replace" and sys.version_info >= (3, 14):
         # Dicts have no version there that a new value would write: only reading the
@@ -76,30 +97,30 @@ def test_each_way_is_booked_under_its_cause(way: str) -> None:
     assert broken[cause] >= 0.95 * total, report(way).rows
 
 
-def test_utf8_forms_are_apart_from_their_own_memory() -> None:
+def test_utf8_forms_are_apart_from_their_own_memory(report: Report) -> None:
     """The string is written, and the form is new memory; nothing else."""
-    broken = counts("utf8") - counts("idle")
+    broken = counts(report("utf8")) - counts(report("idle"))
     total = sum(broken.values())
     assert broken[Cause.HASH] + broken[Cause.NEW] >= 0.95 * total
     assert broken[Cause.HASH] > LEAST
 
 
-def test_attributes_are_named_by_their_class() -> None:
+def test_attributes_are_named_by_their_class(report: Report) -> None:
     """On 3.11 and 3.12 the values are apart from the instance, whose count changes."""
     found = report("attributes").row(Cause.ATTRIBUTES)
     assert found.pages > LEAST / 2
     assert found.examples[0].text == "__main__.Record"
     if sys.version_info >= (3, 13):
-        broken = counts("attributes") - counts("idle")
+        broken = counts(report("attributes")) - counts(report("idle"))
         assert broken[Cause.ATTRIBUTES] >= 0.95 * sum(broken.values())
 
 
-def test_a_threads_stack_is_known() -> None:
+def test_a_threads_stack_is_known(report: Report) -> None:
     """3.12 allows less depth, so that there are fewer pages."""
     assert report("stack").row(Cause.STACK).pages > LEAST / 2
 
 
-def test_examples_name_what_was_written() -> None:
+def test_examples_name_what_was_written(report: Report) -> None:
     assert report("keep").row(Cause.REFCOUNT).examples[0].text == "str"
     assert "list" in report("append").row(Cause.STORAGE).examples[0].text
     # Not the first one everywhere: what ran them is on as many pages as each.
@@ -118,7 +139,7 @@ JEMALLOC = Path("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")
 def test_memory_of_another_allocator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page of it was taken apart word by word: a million names for 8 MB."""
     monkeypatch.setenv("LD_PRELOAD", str(JEMALLOC))
-    found = report.__wrapped__("malloc")
+    found = examined("malloc")
     label = "anonymous memory, as libjemalloc.so.2 takes it"
     assert label in [each.text for each in found.row(Cause.LIBRARY).examples]
     assert found.row(Cause.LIBRARY).pages > LEAST
@@ -126,18 +147,18 @@ def test_memory_of_another_allocator_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("way", ["idle", "touch", "fill", "map"])
-def test_the_sum_is_what_the_kernel_counts(way: str) -> None:
+def test_the_sum_is_what_the_kernel_counts(report: Report, way: str) -> None:
     """A waiting child does not change between the page map and smaps_rollup."""
     found = report(way)
     assert found.private == found.kernel_private
     assert found.how is How.LIVE
 
 
-def test_little_stays_unexplained_in_an_idle_child() -> None:
+def test_little_stays_unexplained_in_an_idle_child(report: Report) -> None:
     assert report("idle").share(Cause.UNEXPLAINED) < 0.05
 
 
-def test_the_state_of_the_collector_is_read() -> None:
+def test_the_state_of_the_collector_is_read(report: Report) -> None:
     assert report("touch").frozen
     assert not report("collect").frozen
     assert report("collect").collections == 1

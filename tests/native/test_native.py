@@ -48,7 +48,7 @@ def supports(sanitizer: str, directory: Path) -> bool:
 
 
 def compile_with(sanitizer: str) -> list[str]:
-    command = [compiler(), "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror"]
+    command = [compiler(), "-std=gnu11", "-g", "-O0", "-Wall", "-Wextra", "-Werror"]
     command += [f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer", f"-I{NATIVE}"]
     command += ["-DCOW_STILL_ATTEND_MS=1000u"]
     return command
