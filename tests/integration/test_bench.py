@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PYPY, once
+from conftest import PYPY, deep, once
 from harness.processes import alive, children, script, wait_until
 
 from cowpreload import collector
@@ -38,9 +38,9 @@ from cowpreload.immortal import WHY_NOT
 pytestmark = pytest.mark.skipif(PYPY, reason="the bench runs on CPython")
 VERSION = "{}.{}".format(*sys.version_info)
 SECONDS = 900  # a machine that does much else
-SIZES = pytest.mark.parametrize(
-    "size", ["tiny", pytest.param("quick", marks=pytest.mark.deep)]
-)
+# What serves the site takes half a minute of a core when it is tiny, too: test_wheel
+# runs the bench's smallest scenario on both hosts, test_bench_figures shows them all.
+SIZES = pytest.mark.parametrize("size", deep("tiny", "quick"))
 # Run together: one database, one plugin, one import of what draws.
 SERVED = ("allocators", "instagram", "nelson")
 Bench = Callable[[str, str], tuple[dict, str]]
@@ -170,7 +170,7 @@ def test_a_server_learns_what_to_warm(tmp_path: Path) -> None:
     assert "gunicorn hidden" in printed
 
 
-@SIZES
+@pytest.mark.parametrize("size", ["tiny", *deep("quick")])
 def test_a_cache_is_traced_where_it_is_not_frozen(tmp_path: Path, size: str) -> None:
     """It needs no site, and takes no time for one."""
     plan = caches.PLANS[size]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Servers, ready, require_class
+from conftest import Servers, deep, ready, require_class
 from harness.processes import alive, wait_until
 from harness.server import Server
 from test_lifecycle import LOOPS, exit_notes
@@ -88,7 +88,7 @@ def test_a_connection_that_a_response_has_promised_to_keep_is_kept(
     connection.close()
 
 
-@pytest.mark.parametrize("host", LOOPS)
+@pytest.mark.parametrize("host", ["asgi", *deep("gevent", "uvicorn")])
 def test_a_request_in_flight_is_waited_for_longer_than_timeout(
     servers: Servers, host: str
 ) -> None:
@@ -105,7 +105,7 @@ def test_a_request_in_flight_is_waited_for_longer_than_timeout(
 
 
 @pytest.mark.parametrize(
-    ("host", "statuses"), [("asgi", []), ("gevent", []), ("uvicorn", [500])]
+    ("host", "statuses"), [("asgi", []), *deep(("gevent", []), ("uvicorn", [500]))]
 )
 def test_exit_handlers_run_when_graceful_timeout_ends_a_request(
     servers: Servers, host: str, statuses: list[int], tmp_path: Path

@@ -7,13 +7,12 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import PYPY, Servers, run
+from conftest import PYPY, Servers, deep, run
 from harness.processes import alive, wait_until
 from harness.server import Server
 
 needs_freeze = pytest.mark.skipif(PYPY, reason="PyPy has no gc.freeze()")
 KINDS = ["pool", "named", "busy", "processes", "loop", "asgiref"]
-HOSTS = ["sync", "threaded", "asgi", "uwsgi"]
 WARMUP = [f"/{kind}" for kind in KINDS]
 
 
@@ -46,8 +45,14 @@ def forks(server: Server) -> list[int]:
     return [pid for pid, command in others if command == of_master[1]]
 
 
-@pytest.mark.parametrize("begin", ["import", ""])
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize(
+    ("host", "begin"),
+    [
+        *(("sync", "import"), ("sync", ""), ("asgi", ""), ("uwsgi", "import")),
+        *deep(("threaded", "import"), ("threaded", "")),
+        *deep(("asgi", "import"), ("uwsgi", "")),
+    ],
+)
 def test_executors_used_before_the_fork_do_not_hang_a_worker(
     servers: Servers, host: str, begin: str
 ) -> None:
@@ -78,8 +83,10 @@ def test_an_executor_used_at_import_needs_no_warm_up_to_be_mended(
 
 
 @needs_freeze
-@pytest.mark.parametrize("freeze", ["on", "off"])
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize(
+    ("host", "freeze"),
+    [("sync", "on"), ("uwsgi", "off"), *deep(("sync", "off"), ("uwsgi", "on"))],
+)
 def test_an_application_that_freezes_itself_does_not_hang_its_workers(
     servers: Servers, host: str, freeze: str
 ) -> None:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PYPY, Servers, ready
-from test_lifecycle import ALL_HOSTS, HOSTS, me, notes
+from conftest import PYPY, Servers, deep, ready
+from test_lifecycle import me, notes
 
 from cowpreload.immortal import WHY_NOT
 
@@ -17,7 +17,11 @@ CAN = sys.implementation.name == "cpython" and (3, 12) <= sys.version_info < (3,
 can = pytest.mark.skipif(not CAN, reason="this interpreter has no immortal objects")
 
 
-MODES = [(host, "auto") for host in ALL_HOSTS] + [("sync", "off"), ("uwsgi", "off")]
+KINDS = ("sync", "asgi", "uwsgi")
+REST = ("threaded", "gevent", "uvicorn", "uwsgi-threaded")
+MODES = [*((host, "auto") for host in KINDS), ("sync", "off"), ("uwsgi", "off")]
+MODES += deep(*((host, "auto") for host in REST))
+MODES += deep(*((host, "off") for host in ("asgi", *REST)))
 
 
 @pytest.mark.parametrize(("host", "immortal"), MODES)
@@ -36,7 +40,7 @@ def test_the_heap_is_immortal_where_it_can_be(
     assert "Traceback" not in server.log
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", ["sync", "uwsgi", *deep("threaded")])
 def test_on_is_refused_where_it_cannot_be(servers: Servers, host: str) -> None:
     options = {"cow-immortal": "on", "cow-exit": "normal"}
     server = servers.on(host, options)
@@ -46,7 +50,7 @@ def test_on_is_refused_where_it_cannot_be(servers: Servers, host: str) -> None:
     assert "; set it to auto or off" in server.log
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", ["sync", "uwsgi", *deep("threaded")])
 def test_a_normal_exit_keeps_the_heap_mortal(servers: Servers, host: str) -> None:
     server = ready(servers.on(host, {"cow-exit": "normal"}, workers=1))
     assert "cow: immortal=off: " in server.log
@@ -56,7 +60,7 @@ def test_a_normal_exit_keeps_the_heap_mortal(servers: Servers, host: str) -> Non
 
 
 @can
-@pytest.mark.parametrize("host", ["sync", "threaded"])
+@pytest.mark.parametrize("host", ["sync", *deep("threaded")])
 def test_an_immortal_master_runs_its_exit_handlers_and_finalizes_nothing(
     servers: Servers, host: str, tmp_path: Path
 ) -> None:

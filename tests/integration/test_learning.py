@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CLASSES, Servers
+from conftest import Servers, deep
 from harness.processes import wait_until
 from harness.server import Server
 
@@ -53,7 +53,8 @@ def visit(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["sync", "threaded", *CLASSES, "uwsgi", "uwsgi-threaded"]
+    "host",
+    ["sync", "asgi", "uwsgi", *deep("threaded", "gevent", "uvicorn", "uwsgi-threaded")],
 )
 def test_pages_that_were_served_are_learned_and_nothing_else(
     servers: Servers, tmp_path: Path, host: str

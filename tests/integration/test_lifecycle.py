@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PYPY, QUICK, Servers, ready
+from conftest import PYPY, QUICK, Servers, deep, ready
 from harness.processes import alive, wait_until
 from harness.server import Server
 
@@ -25,7 +25,10 @@ HOSTS = ["sync", "threaded", "uwsgi"]
 FINALIZED = [] if PYPY else ["finalized"]
 # Worker classes that wait for requests in their own way.
 LOOPS = ["asgi", "gevent", "uvicorn"]
-ALL_HOSTS = [*HOSTS, *LOOPS, "uwsgi-threaded"]
+# What is one code on all of them is asked of one of each kind here: a plain process, a
+# loop of gunicorn's, a composed class, uWSGI; of the rest in deep.
+EACH_KIND = ["sync", "asgi", "gevent", "uwsgi", *deep("threaded", "uvicorn")]
+ALL_HOSTS = [*EACH_KIND, *deep("uwsgi-threaded")]
 
 
 def me(server: Server) -> dict[str, Any]:
@@ -121,7 +124,7 @@ def test_nothing_of_ours_is_a_thread_of_the_master(server: Server) -> None:
 
 
 @pytest.mark.skipif(PYPY, reason="gc.disable() is all that PyPy has")
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", ["sync", "uwsgi", *deep("threaded")])
 def test_a_librarys_gc_enable_does_not_bring_the_collector_back(
     servers: Servers, host: str
 ) -> None:
@@ -173,7 +176,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("host", [*HOSTS, *LOOPS])
+@pytest.mark.parametrize("host", EACH_KIND)
 def test_exit_handlers_run_once_each_in_order_and_nothing_is_finalized(
     servers: Servers, host: str, tmp_path: Path
 ) -> None:
@@ -194,7 +197,7 @@ def test_exit_handlers_run_once_each_in_order_and_nothing_is_finalized(
 
 
 @pytest.mark.each_python
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", ["sync", "uwsgi", *deep("threaded")])
 def test_exit_normal_finalizes_as_the_host_does(
     servers: Servers, host: str, tmp_path: Path
 ) -> None:
@@ -221,7 +224,9 @@ def test_a_mortal_master_finalizes_as_without_us(
 
 
 @pytest.mark.each_python
-@pytest.mark.parametrize("host", [*HOSTS, *LOOPS])
+@pytest.mark.parametrize(
+    "host", ["sync", "threaded", "asgi", "uwsgi", *deep("gevent", "uvicorn")]
+)
 def test_max_requests_of_the_host_leaves_our_way(
     servers: Servers, host: str, tmp_path: Path
 ) -> None:
@@ -300,7 +305,16 @@ def test_a_child_of_a_worker_can_be_terminated_and_leaves_the_worker_alone(
     assert server.workers() == [worker]
 
 
-@pytest.mark.parametrize("host", [*HOSTS, *LOOPS, "asgi on asyncio"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "sync",
+        "uwsgi",
+        "gevent",
+        "asgi on asyncio",
+        *deep("threaded", "asgi", "uvicorn"),
+    ],
+)
 def test_a_second_signal_does_not_skip_the_exit_handlers_that_wait(
     servers: Servers, host: str, tmp_path: Path
 ) -> None:

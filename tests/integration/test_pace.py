@@ -9,11 +9,11 @@ import threading
 from typing import Any
 
 import pytest
-from conftest import QUICK, Servers
+from conftest import QUICK, Servers, deep
 from harness.load import Load
 from harness.processes import alive, wait_until
 from harness.server import Server
-from test_lifecycle import HOSTS, LOOPS, me
+from test_lifecycle import me
 
 from cowpreload.board import open_board
 
@@ -62,7 +62,9 @@ def test_after_a_reload_recycling_is_as_fast_as_before(servers: Servers) -> None
     assert (report.failed, report.wrong) == (0, 0), report.errors[:5]
 
 
-@pytest.mark.parametrize("host", [*HOSTS, *LOOPS])
+@pytest.mark.parametrize(
+    "host", ["sync", "asgi", "uwsgi", *deep("threaded", "gevent", "uvicorn")]
+)
 def test_a_recycling_is_logged_when_it_is_decided(servers: Servers, host: str) -> None:
     """Not when it is over: a request may last, and the operator looks now.
 
@@ -92,7 +94,7 @@ def test_a_worker_that_took_its_signal_away_is_recycled_all_the_same(
     assert me(server)["worker"]["generation"] == 2
 
 
-@pytest.mark.parametrize("host", ["sync", "threaded", "uwsgi"])
+@pytest.mark.parametrize("host", ["sync", "uwsgi", *deep("threaded")])
 def test_a_worker_that_cannot_leave_is_ended_as_its_host_would(
     servers: Servers, host: str
 ) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import QUICK, Servers, needs_uwsgi
+from conftest import QUICK, Servers, deep, needs_uwsgi
 from harness.load import Load
 from harness.processes import alive, wait_until
 from harness.server import Server
@@ -37,7 +37,9 @@ def is_page(path: str, status: int, body: bytes) -> bool:
 @contextlib.contextmanager
 def loaded(server: Server, paths: list[str]) -> Iterator[Load]:
     """Under load, of which nothing may be lost."""
-    load = Load(server.port, paths, seconds=120, concurrency=3, check=is_page).start()
+    load = Load(
+        server.port, paths, seconds=120, concurrency=3, pause=0.03, check=is_page
+    ).start()
     try:
         yield load
     finally:
@@ -59,11 +61,7 @@ def signals(server: Server) -> list[str]:
 @pytest.mark.each_python
 @pytest.mark.parametrize(
     "host",
-    ["sync", "asgi", "uwsgi"]
-    + [
-        pytest.param(each, marks=pytest.mark.deep)
-        for each in ("threaded", "gevent", "uvicorn", "uwsgi-threaded")
-    ],
+    ["sync", "uwsgi", *deep("threaded", "asgi", "gevent", "uvicorn", "uwsgi-threaded")],
 )
 def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     servers: Servers, host: str
@@ -270,9 +268,9 @@ def test_a_master_that_is_told_to_end_meanwhile_does(
 @pytest.mark.parametrize(
     ("host", "number"),
     [
-        *(("sync", signal.SIGHUP), ("sync", signal.SIGTTIN)),
-        pytest.param("uwsgi", signal.SIGHUP, marks=pytest.mark.deep),
-        pytest.param("sync", signal.SIGTTOU, marks=pytest.mark.deep),
+        ("sync", signal.SIGHUP),
+        *deep(("sync", signal.SIGTTIN), ("sync", signal.SIGTTOU)),
+        *deep(("uwsgi", signal.SIGHUP)),
     ],
 )
 def test_another_signal_meanwhile_is_obeyed_and_no_request_is_lost(

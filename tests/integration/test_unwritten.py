@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import QUICK, Servers, ready, run
+from conftest import QUICK, Servers, deep, ready, run
 from harness.processes import alive, wait_until
 from harness.server import Server
 
@@ -110,8 +110,8 @@ def shared_server(request: pytest.FixtureRequest, shared: Servers) -> Iterator[S
 
 on_both = pytest.mark.parametrize("shared_server", ["sync", "uwsgi"], indirect=True)
 # Every way on the first of each host; one on the others, which end alike.
-CASES = [("sync", "stop"), ("uwsgi", "stop")]
-CASES += [("threaded", "told"), ("asgi", "stop"), ("uwsgi-threaded", "told")]
+CASES = [("sync", "stop"), ("uwsgi", "stop"), ("asgi", "stop")]
+CASES += deep(("threaded", "told"), ("uwsgi-threaded", "told"))
 WAYS = {"told": _recycle, "reload": _reload, "stop": _stop}
 
 

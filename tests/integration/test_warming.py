@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Servers
+from conftest import Servers, deep
 from harness.processes import wait_until
 
 QUICK = {"cow-warmup-timeout": "0.5", "cow-warmup-repeat": "1"}
@@ -16,16 +16,14 @@ QUICK = {"cow-warmup-timeout": "0.5", "cow-warmup-repeat": "1"}
 @pytest.mark.parametrize(
     ("host", "path", "frame"),
     [
-        ("sync", "/sleep", "in wait"),
         ("sync", "/stream", "in never_ending"),
         ("sync", "/catch", "in catch_all"),
         ("sync", "/native", "in wait"),
-        ("sync", "/alarm", "in wait"),
         ("asgi", "/await", "in asgi"),
-        ("asgi", "/stream", "in asgi"),
-        ("asgi", "/thread", "in wait"),
         ("uwsgi", "/sleep", "in wait"),
-        ("uwsgi", "/native", "in wait"),
+        *deep(("sync", "/sleep", "in wait"), ("sync", "/alarm", "in wait")),
+        *deep(("asgi", "/stream", "in asgi"), ("asgi", "/thread", "in wait")),
+        *deep(("uwsgi", "/native", "in wait")),
     ],
 )
 def test_a_page_that_never_answers_ends_the_start_and_is_named(

@@ -9,19 +9,21 @@ import re
 import signal
 import socket
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from conftest import Servers, needs_uwsgi
+from conftest import Servers, deep, needs_uwsgi
 from harness.processes import children, wait_until
 from harness.server import Server
 
 from cowpreload import warmings
 from cowpreload.board import open_board
 
-# What programs/misbehaving.py is made of.
-pytest.importorskip("flask")
-pytest.importorskip("fastapi")
+# What programs/misbehaving.py is made of. To import them takes each process of
+# pytest-xdist a second.
+if not all(map(find_spec, ("flask", "fastapi"))):
+    pytest.skip("no flask, no fastapi beside this interpreter", allow_module_level=True)
 
 QUICK = {"cow-warmup": "auto", "cow-warmup-timeout": "0.5"}
 HOSTS = ["sync", "asgi", "uwsgi"]
@@ -58,7 +60,7 @@ def dropped(server: Server) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", ["sync", "uwsgi", *deep("asgi")])
 def test_a_page_that_misbehaves_in_the_trial_is_dropped_and_costs_itself_alone(
     servers: Servers, tmp_path: Path, host: str
 ) -> None:
@@ -84,7 +86,7 @@ def test_a_page_that_misbehaves_in_the_trial_is_dropped_and_costs_itself_alone(
     assert (start.pages, start.requests) == ((("route", 7),), 7)
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", ["sync", *deep("asgi", "uwsgi")])
 def test_a_page_that_hangs_in_the_trial_costs_its_time_limit(
     servers: Servers, host: str
 ) -> None:
@@ -114,7 +116,7 @@ def test_a_lock_of_uwsgis_that_a_page_holds_at_its_end_is_free_again(
 IN_MASTER = "plain,hang,raise,end,leap,generator,thread,connection,fails,login,last"
 
 
-@pytest.mark.parametrize("host", ["threaded", "asgi", "uwsgi"])
+@pytest.mark.parametrize("host", ["asgi", "uwsgi", *deep("threaded")])
 def test_a_page_that_misbehaves_in_the_master_alone_is_given_up_and_the_server_starts(
     servers: Servers, host: str
 ) -> None:

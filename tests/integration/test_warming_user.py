@@ -11,7 +11,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAMS, QUICK, Servers, once, run
+from conftest import PROGRAMS, QUICK, Servers, deep, once, run
 from harness.load import Load
 from harness.server import Server
 
@@ -53,7 +53,7 @@ def maker(server: Server, path: str) -> int:
     return int(body.split()[1])
 
 
-@pytest.mark.parametrize("host", ["sync", "asgi", "uwsgi"])
+@pytest.mark.parametrize("host", ["sync", "uwsgi", *deep("asgi")])
 def test_a_page_behind_a_login_is_warmed_as_the_user(
     servers: Servers, site: dict[str, str], host: str
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_listed_page_that_fails_for_the_user_ends_the_start_and_his_session(
 
 def signed_in_load(server: Server) -> Load:
     return Load(
-        server.port, MEMBERS, seconds=120, concurrency=2, headers=VISITOR
+        server.port, MEMBERS, seconds=120, concurrency=2, pause=0.03, headers=VISITOR
     ).start()
 
 

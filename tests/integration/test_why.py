@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import QUICK, SITE, Servers, ready, run
+from conftest import QUICK, SITE, Servers, deep, ready, run
 from harness.load import Load
 from harness.processes import alive, wait_until
 from harness.server import Server
@@ -80,8 +80,7 @@ def check_whole(found: Sharing) -> None:
 @pytest.mark.each_python
 @pytest.mark.parametrize(
     "host",
-    ["sync", "uwsgi", "gevent"]
-    + [pytest.param(each, marks=pytest.mark.deep) for each in ("threaded", "uvicorn")],
+    ["sync", "uwsgi", *deep("threaded", "gevent", "uvicorn")],
 )
 def test_a_worker_serves_on_while_its_copy_is_read(servers: Servers, host: str) -> None:
     """No answer is lost, the copy is gone afterwards, and can be made again."""
@@ -99,7 +98,9 @@ def test_a_worker_serves_on_while_its_copy_is_read(servers: Servers, host: str) 
     assert alive(worker)
 
 
-@pytest.mark.parametrize("shared_server", HOSTS, indirect=True)
+@pytest.mark.parametrize(
+    "shared_server", ["sync", "uwsgi", *deep("threaded")], indirect=True
+)
 def test_a_worker_that_hangs_takes_part(shared_server: Server) -> None:
     """The copy needs the watching thread alone, not Python."""
     server = shared_server
@@ -337,7 +338,7 @@ def test_the_example_site_is_explained(
         server = servers.gunicorn(
             *flags, app="shop.wsgi", directory=SITE, environ=environ
         )
-    serve_site(server, 200)
+    serve_site(server, 80)
     found = examine(server.workers()[0])
     check_whole(found)
     assert found.share(Cause.UNEXPLAINED) < 0.05

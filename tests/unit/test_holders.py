@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAMS, run
+from conftest import PROGRAMS, deep, run
 from test_immortal import can, program
 
 ARRAYS = all(map(find_spec, ("numpy", "pandas")))
@@ -23,7 +23,7 @@ def figures(name: str, mode: str) -> dict[str, list[int]]:
 
 @can
 @pytest.mark.skipif(not ARRAYS, reason="no wheels of numpy and pandas here")
-@pytest.mark.parametrize("mode", ["on", "off"])
+@pytest.mark.parametrize("mode", ["on", *deep("off")])
 def test_reading_strings_of_arrays_and_columns_copies_next_to_nothing(
     mode: str,
 ) -> None:

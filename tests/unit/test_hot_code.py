@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PYPY, run
+from conftest import PYPY, deep, run
 
 pytestmark = [
     pytest.mark.each_python,
@@ -88,8 +88,13 @@ def test_only_what_ran_since_the_loading_is_moved() -> None:
     ("before", "why_not"),
     [
         ("sys.settrace(lambda *_: None)", "the process is being traced or profiled"),
-        ("sys.setprofile(lambda *_: None)", "the process is being traced or profiled"),
-        ("threading.settrace(print)", "the process is being traced or profiled"),
+        *deep(
+            (
+                "sys.setprofile(lambda *_: None)",
+                "the process is being traced or profiled",
+            ),
+            ("threading.settrace(print)", "the process is being traced or profiled"),
+        ),
         ("threading.setprofile(print)", "the process is being traced or profiled"),
         ("sys.monitoring.use_tool_id(1, 'it')", "a tool uses sys.monitoring"),
         (
