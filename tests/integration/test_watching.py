@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from conftest import Servers, ready
+from harness.processes import wait_until
 from harness.server import Server
 from unit.test_status import check
 
 from cowpreload.cli import main
+from cowpreload.report.timeline import timelines
 
 # Over its limit a worker stays, as long as it is spared.
 SPARED = {"cow-max-private": "60M", "cow-min-lifetime": "600", "cow-warmup": "/sum?n=9"}
@@ -38,3 +44,23 @@ def test_status_tells_a_monitor_that_a_limit_is_being_passed(
     assert "servers[].master.frozen.inherited" in check(text)
     (view,) = json.loads(text)["servers"]
     assert sorted(each["over"] for each in view["slots"]) == ["", "max-private"]
+
+
+def test_a_recording_that_is_ended_has_whole_lines(
+    server: Server, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines"
+    command = [sys.executable, "-m", "cowpreload", "record", str(server.pid)]
+    command += ["--output", str(file), "--interval", "0.1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recording:
+        wait_until(
+            lambda: file.exists() and file.read_text().count("\n") > 2, 30, "lines"
+        )
+        recording.send_signal(signal.SIGTERM)
+        _, said = recording.communicate(timeout=30)
+    assert recording.returncode == 0
+    lines = file.read_text().splitlines()
+    assert f"{len(lines)} readings in {file}" in said
+    assert "servers[].slots[].pss" in check(lines[-1])
+    (line,), bad = timelines(lines)
+    assert (len(line.times), bad, line.marks) == (len(lines), 0, [])
