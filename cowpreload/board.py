@@ -17,6 +17,7 @@ from typing import Any
 from cowpreload import _core, _offsets, pids, slots
 from cowpreload._core import check, ffi, lib
 from cowpreload.errors import NativeError, NotFoundError
+from cowpreload.lifecycle import NewWorker, Recycling
 from cowpreload.view import SlotView
 
 _LINK = "memfd:cowpreload-board"
@@ -68,11 +69,13 @@ class Board:
         """The worker of `slot` is gone. Master only."""
         check(lib.cow_slot_free(self.raw, slot))
 
-    def end_line(self, slot: int) -> str:
-        """The log line of the slot's last recycling, once; else empty. Master only."""
-        line = ffi.new("char[256]")
-        length = lib.cow_end_line(self.raw, slot, line, 256)
-        return bytes(ffi.buffer(line, length)).decode()
+    def take_end(self, slot: int) -> Recycling | None:
+        """The last decision about the slot's worker, once. Master only."""
+        return slots.take_end(self.raw, slot)
+
+    def ready_worker(self, slot: int) -> NewWorker | None:
+        """The worker of a slot that could serve at some time; None: it cannot yet."""
+        return slots.ready_worker(self.raw, slot)
 
     def close(self) -> None:
         """Forget a board that `open_board` gave; nothing of it may be used after."""

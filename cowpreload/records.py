@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from cowpreload.events import Event, event, whole
 from cowpreload.units import MIB, format_size
 from cowpreload.warmed import NOT_WARMED, Warming
 
@@ -107,6 +108,10 @@ class Finding:
     def line(self) -> str:
         """One log line, without a newline."""
         return f"cow: fork-safety {self.what} {self.where}: {self.advice}"
+
+    def event(self) -> Event:
+        """Of the kind `finding`."""
+        return event("finding", what=self.what, where=self.where, advice=self.advice)
 
 
 @dataclass(frozen=True)
@@ -238,7 +243,12 @@ class SettleReport:
 
 @dataclass(frozen=True)
 class PreloadReport:
-    """The sum of the stages before the fork, for one log line."""
+    """The sum of the stages before the fork.
+
+    Attributes:
+        seconds: since the start.
+        freeze_seconds: of them, to collect, make immortal and freeze; 0: not frozen.
+    """
 
     objects: int
     immortal: int
@@ -248,6 +258,7 @@ class PreloadReport:
     warmup_requests: int
     findings: int
     seconds: float
+    freeze_seconds: float = 0.0
 
     def line(self) -> str:
         """One log line, without a newline."""
@@ -257,4 +268,19 @@ class PreloadReport:
             f"sealed={format_size(self.sealed)} heap={self.heap // MIB}MiB "
             f"warmup-requests={self.warmup_requests} findings={self.findings} "
             f"seconds={self.seconds:.2f}"
+        )
+
+    def event(self) -> Event:
+        """Of the kind `freeze`."""
+        return event(
+            "freeze",
+            objects=self.objects,
+            immortal_objects=self.immortal,
+            sealed_bytes=self.sealed,
+            inherited_bytes=self.heap,
+            hot_code_objects=self.hot,
+            warmup_requests=self.warmup_requests,
+            findings=self.findings,
+            seconds=whole(self.seconds),
+            freeze_seconds=whole(self.freeze_seconds) or None,
         )

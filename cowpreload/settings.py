@@ -211,7 +211,12 @@ class Settings:
         why="measured: finalization copies 165 MB a worker, this 0.4",
         choices=("fast", "normal"),
     )
-
+    event_log: str | None = _setting(
+        TEXT,
+        None,
+        "file that events are appended to, a JSON object a line (docs/metrics.md)",
+        why="only the operator knows who reads it",
+    )
     worker: str | None = _setting(
         TEXT,
         None,

@@ -10,6 +10,7 @@ from typing import Any
 
 from cowpreload import _core
 from cowpreload._core import lib
+from cowpreload.lifecycle import NewWorker, Recycling
 from cowpreload.view import REASONS, End, SlotView
 
 # What a log line calls an action.
@@ -69,6 +70,44 @@ def _end(raw: Any) -> End | None:
         private=raw.private_bytes,
         limit=raw.limit,
         age=raw.age_ms / 1000,
+    )
+
+
+def take_end(board: Any, slot: int) -> Recycling | None:
+    """The last decision about a slot's worker, once; written to: the master's alone."""
+    raw = board.end[slot - 1]
+    sequence = int(raw.sequence)
+    missed = sequence - int(raw.logged) - 1
+    if missed < 0:
+        return None
+    raw.logged = sequence
+    return Recycling(
+        worker=slot,
+        generation=int(raw.generation),
+        pid=int(raw.pid),
+        action=_DONE.get(raw.action, "unknown"),
+        reason=_core.REASONS.get(raw.reason, "unknown"),
+        private=int(raw.private_bytes),
+        limit=int(raw.limit),
+        age=raw.age_ms / 1000,
+        leaving=raw.leaving_ms / 1000,
+        missed=missed,
+    )
+
+
+def ready_worker(board: Any, slot: int) -> NewWorker | None:
+    """The worker of a slot that could serve at some time; None: it cannot yet."""
+    raw = board.slot[slot - 1]
+    life = raw.life
+    if not life.ready_at_ms or not life.pid:
+        return None
+    return NewWorker(
+        worker=slot,
+        generation=int(life.generation),
+        pid=int(life.pid),
+        private=int(raw.judged.ready_private),
+        shared=int(raw.memory.shared_bytes),
+        boot=max(0, life.ready_at_ms - life.booted_at_ms) / 1000,
     )
 
 

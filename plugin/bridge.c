@@ -50,9 +50,9 @@ struct cow_api *cow_bridge_configure(void) {
     settings_text = cow_options_text();
     PyGILState_STATE gil = PyGILState_Ensure();
     long long address = cow_number(
-        cow_call(HOST, "configure", "(ssiiii)", settings_text, COW_BUILD_VERSION,
+        cow_call(HOST, "configure", "(ssiiiii)", settings_text, COW_BUILD_VERSION,
                  uwsgi.numproc, uwsgi.lazy || uwsgi.lazy_apps, uwsgi.master_process,
-                 uwsgi.async > 1 || uwsgi.loop != NULL));
+                 uwsgi.async > 1 || uwsgi.loop != NULL, cow_options_event_log()));
     if (address > 0) exits_fast = cow_number(cow_call(HOST, "exits_fast", "()")) == 1;
     if (address > 0) notes = cow_number(cow_call(HOST, "notes", "()")) == 1;
     PyGILState_Release(gil);

@@ -19,7 +19,18 @@ static void keep(const char *name, const char *value) {
     last = &given->next;
 }
 
-static void option(char *name, char *value, void *unused) { keep(name, value); }
+/* The event log, as root may open it: when Python runs, privileges are dropped. */
+static int event_log = -1;
+
+static void option(char *name, char *value, void *unused) {
+    keep(name, value);
+    if (strcmp(name, "cow-event-log") || value[0] != '/') return;
+    if (event_log >= 0) close(event_log);
+    event_log =
+        open(value, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+}
+
+int cow_options_event_log(void) { return event_log; }
 
 #define COW_OPTION(name, help) {name, required_argument, 0, help, option, NULL, 0},
 struct uwsgi_option cow_options[] = {

@@ -12,7 +12,7 @@
  *     postinit_apps  master, applications are loaded: warm up, audit, freeze
  *     post_fork      worker: slot, watching thread; note what is served
  *     hijack_worker  worker, signals are set: after_fork callbacks, ready
- *     master_cycle   master, about once a second: log what was recycled, its turn
+ *     master_cycle   master, about once a second: free slots, its turn
  *     atexit         worker: leave
  */
 #include "plugin.h"
@@ -101,13 +101,10 @@ static void give_kept_signal(void) {
 
 static void master_cycle(void) {
     static int wakes;
-    char line[256];
     if (!cow_api) return;
     if (!wakes++) cow_worker_wake_master();
     give_kept_signal();
     for (int i = 1; i <= uwsgi.numproc && i <= COW_SLOTS; i++) {
-        if (cow_api->end_line(cow_api->board, (uint32_t)i, line, sizeof line))
-            uwsgi_log("%s\n", line);
         if (uwsgi.workers[i].cheaped && uwsgi.workers[i].pid == 0)
             (void)cow_api->slot_free(cow_api->board, (uint32_t)i);
     }

@@ -23,6 +23,7 @@ extern struct uwsgi_server uwsgi;
 /* options.c: the settings as Python wants them, lines of `name<TAB>value`. */
 extern struct uwsgi_option cow_options[];
 char *cow_options_text(void);
+int cow_options_event_log(void); /* a descriptor, or -1: Python opens it */
 
 /* identity.c: ends the process with the command that mends it. */
 void cow_identity_check(void);

@@ -24,10 +24,21 @@ static long long in_python(const char *name) {
     return given;
 }
 
+/* Whether a worker was told to go and nobody has said it; see cow_end. */
+static int ends_wait(void) {
+    for (int i = 1; i <= uwsgi.numproc && i <= COW_SLOTS; i++) {
+        struct cow_end *end = &cow_api->board->end[i - 1];
+        if (__atomic_load_n(&end->sequence, __ATOMIC_ACQUIRE) != end->logged) return 1;
+    }
+    return 0;
+}
+
 void cow_turn(void) {
     static uint64_t next;
-    static int over, ended;
+    static int over, ended, mute;
     uint64_t now = now_ms();
+    /* At once, and while the server ends, too. */
+    if (!mute && ends_wait()) mute = in_python("ends") < 0;
     /* The workers are told already; those that have gone are reaped in later rounds, so
      * that this one always comes before the exit, or the exec of a reload. */
     if (uwsgi_instance_is_dying || uwsgi_instance_is_reloading) {

@@ -20,6 +20,7 @@ import claims_memory
 import experiments
 from measure_tables import applications, shares, steps
 
+from cowpreload import events
 from cowpreload.bench import plots
 from cowpreload.bench.demo_table import demo_table
 from cowpreload.cli.settings import table
@@ -94,6 +95,8 @@ def version_key(version: str) -> tuple[int, ...]:
 
 PARTS: dict[str, Part] = {
     "settings": ("docs/settings.md", table),
+    "events-common": ("docs/metrics.md", events.common_table),
+    "events": ("docs/metrics.md", events.table),
     "bench": (
         "README.md",
         lambda: experiments.readme(results()[f"CPython {VERSIONS[0]}"]),

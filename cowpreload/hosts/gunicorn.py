@@ -21,6 +21,7 @@ from gunicorn.workers.sync import SyncWorker
 
 from cowpreload import callbacks, collector, watch, writers
 from cowpreload.errors import NativeError
+from cowpreload.event_log import EVENT_LOG
 from cowpreload.hosts.gunicorn_drain import DrainMixin
 from cowpreload.hosts.gunicorn_hooks import chain
 from cowpreload.hosts.gunicorn_log import Unfailing
@@ -89,6 +90,7 @@ class CowMixin:
 
     def init_process(self) -> None:
         """First thing in the worker."""
+        EVENT_LOG.close()  # it would keep a file that is rotated away
         if self._cow_settings.gc == "off":
             collector.stop()
         # A reload may have changed the setting; the heap stays what it is.

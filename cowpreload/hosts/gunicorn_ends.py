@@ -6,18 +6,23 @@ one that never goes would never be named. Must not raise: the master's loop call
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
 from cowpreload.board import Board
+from cowpreload.event_log import EVENT_LOG
+from cowpreload.hosts.gunicorn_log import Unfailing
+from cowpreload.hosts.telling import Workers
+
+_workers: list[Workers] = []  # one master, one log
 
 
 def log_end(board: Board | None, slot: int, log: Any) -> None:
-    """Log the last decision about the slot's worker, if it is new."""
-    line = board.end_line(slot) if board is not None and slot else ""
-    if line:
-        (log.info if " recycled " in line else log.warning)(line)
+    """Log what is new of the slot's worker."""
+    if not _workers:
+        say = Unfailing(log)
+        _workers.append(Workers(say.info, say.warning, say.debug))
+    _workers[0].look(board, slot)
 
 
 def log_each_turn(
@@ -35,8 +40,8 @@ def log_each_turn(
     def murder_workers() -> None:
         theirs()
         for worker in list(arbiter.WORKERS.values()):
-            with contextlib.suppress(Exception):
-                log_end(board(), getattr(worker, "cow_slot", 0), arbiter.log)
+            log_end(board(), getattr(worker, "cow_slot", 0), arbiter.log)
+        EVENT_LOG.turn()
         then(arbiter)
 
     arbiter.murder_workers = murder_workers

@@ -15,13 +15,14 @@ from typing import Any
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core, collector, mending, origins, writers
+from cowpreload import _core, collector, event_log, mending, origins, writers
 from cowpreload.audit import Descriptors, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.callbacks import run_before
 from cowpreload.closing import close_all
 from cowpreload.errors import SettingsError
 from cowpreload.freezing import thaw
+from cowpreload.hosts import gunicorn_events
 from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
 from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_keeping import KEEPER
@@ -95,12 +96,7 @@ class Master:
             if settings.loading_gc == "off":
                 self._resume_gc = collector.stop()
         elif settings != self._settings and self._log:
-            self._log.info(settings.line(GUNICORN))
-            if self.immortal and settings.exit == "normal":
-                self._log.warning(
-                    "cow: exit=normal: the heap is immortal since the start; "
-                    "workers leave fast until the next one"
-                )
+            gunicorn_events.changed(settings, self._log, self.immortal)
         self._settings = settings
         if self.prepared:  # a reload starts it over
             KEEPER.reload(settings, self.board)
@@ -155,7 +151,7 @@ class Master:
             return
         assert self._settings is not None
         self._log = log = Unfailing(log)
-        log.info(self._settings.line(GUNICORN))
+        gunicorn_events.begin(self._settings, log)
         note = unknown_variables()[1]
         if note:
             log.info(note)
@@ -220,6 +216,7 @@ class Master:
             warmup_requests=self._warmup.requests,
             findings=findings,
             seconds=time.monotonic() - self._began,
+            freeze_seconds=frozen.seconds,
         )
         conclude(self.board, frozen, report, log)
         return self.board
@@ -258,6 +255,7 @@ class Master:
         bound_the_end()
         with children_wait():
             KEEPER.end(self.board)
+            event_log.end()
         if self.immortal:
             # Finalization expects that what nobody holds is freed.
             leave(status(sys.exc_info()[1]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+from functools import partial
 from typing import Any
 
 from gunicorn import __version__ as gunicorn_version
@@ -17,11 +18,13 @@ from cowpreload import _core, collector, freezes, warmings, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.board import Board
 from cowpreload.errors import NativeError
+from cowpreload.event_log import EVENT_LOG, tell
 from cowpreload.freezing import freeze, leave_mortal
 from cowpreload.hosts.gunicorn_signals import running_arbiter
 from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.unasked import unasked
 from cowpreload.immortal import plan
+from cowpreload.lifecycle import warm_up
 from cowpreload.records import FreezeReport, PreloadReport, SealReport
 from cowpreload.sealing import seal
 from cowpreload.settings import Settings
@@ -41,6 +44,8 @@ def make_board(warming: Warming, log: Any) -> Board | None:
         _core.take_reading()
     except NativeError as error:
         log.error("cow: memory unreadable (%s): serving on without limits", error)
+    if warming.pages:
+        EVENT_LOG.write(partial(warm_up, warming))
     with unasked("record of the warm up", log.exception):
         warmings.add(board, warming)
     return board
@@ -58,7 +63,7 @@ def run_audit(before: Descriptors, settings: Settings, log: Any) -> int:
     pipe = getattr(running_arbiter(), "PIPE", None) or ()
     findings = audit(before | descriptors(pipe))
     for finding in findings:
-        log.warning(finding.line())
+        tell(finding, log.warning)
     if findings and settings.fork_safety == "strict":
         raise HaltServer(
             f"fork-safety=strict: {len(findings)} findings; "
@@ -110,6 +115,6 @@ def conclude(
     board: Board | None, frozen: FreezeReport, report: PreloadReport, log: Any
 ) -> None:
     """Log the sum of the stages, and put the freeze on the board, if there was one."""
-    log.info(report.line())
+    tell(report, log.info)
     if board is not None and frozen.seconds:
         freezes.add(board, report.objects, report.immortal, frozen.seconds, report.heap)

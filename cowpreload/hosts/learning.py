@@ -15,16 +15,17 @@ from cowpreload import _core, freezes, served, warmings
 from cowpreload.board import Board
 from cowpreload.candidates import Shape
 from cowpreload.errors import NativeError, said
+from cowpreload.event_log import tell
 from cowpreload.freezing import may_freeze_again
 from cowpreload.hosts.rewarming import rewarm
 from cowpreload.hosts.serving import Serving, as_another
+from cowpreload.lifecycle import Judged
 from cowpreload.paths import in_full, same_form
 from cowpreload.records import FreezeReport
 from cowpreload.rewarm import First, Learner, Sight, at_rest, first_of, gain
 from cowpreload.routes import why_not_again
 from cowpreload.settings import Settings
 from cowpreload.shapes import plain_shape, shapes
-from cowpreload.units import MIB
 from cowpreload.view import SlotView
 
 Off = Callable[[], Collection[str]]
@@ -144,7 +145,7 @@ class Learning:
         done = rewarm(master, self._settings, wanted)
         in_vain = [each for each in wanted if each not in done.pages]
         self._learner.attempted(turn, done.pages, () if done.interrupted else in_vain)
-        master.say(done.line)
+        tell(done.fact, master.say)
         if done.pages:
             warming = replace(done.warming, total_pss=total_pss)
             self._warming = warmings.add(self._board, warming)
@@ -182,11 +183,7 @@ class Learning:
             return
         self._first = None
         warmings.judge(self._board, self._warming, confirmed, first.grown, view.grown)
-        then = "the others follow" if confirmed else "the others stay"
-        master.say(
-            f"cow: warmed anew worker={first.slot} grew={view.grown // MIB}MiB "
-            f"before={first.grown // MIB}MiB: {then}"
-        )
+        tell(Judged(first.slot, view.grown, first.grown, confirmed), master.say)
         if not confirmed:
             self._old = {}
         for each in views:

@@ -22,10 +22,10 @@ from cowpreload.hosts import closings
 from cowpreload.hosts.auto import Automatic
 from cowpreload.hosts.serving import Serving
 from cowpreload.hosts.signing_in import signed_in_after_trial
+from cowpreload.lifecycle import WarmedAnew
 from cowpreload.records import FreezeReport, SealReport
 from cowpreload.sealing import seal
 from cowpreload.settings import Settings
-from cowpreload.units import MIB
 from cowpreload.warmed import NOT_WARMED, Warming
 from cowpreload.warmings import Measuring
 
@@ -40,14 +40,14 @@ class Rewarmed:
     """What was warmed; or nothing, and why.
 
     Attributes:
-        line: one log line, without a newline.
+        fact: what is said of it.
         warming: for the board.
         interrupted: whether a signal came: nothing is known of the pages.
         frozen: for the board, with bytes: of the heap that a fork inherits.
     """
 
     pages: tuple[Shape, ...]
-    line: str
+    fact: WarmedAnew
     interrupted: bool = False
     warming: Warming = NOT_WARMED
     frozen: FreezeReport | None = None
@@ -57,7 +57,7 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
     """Try the pages in a child, request what survives here, freeze and seal anew."""
     if not can_interrupt():
         why = "the application uses SIGALRM, and nothing else ends a page that hangs"
-        return Rewarmed((), f"cow: warmed anew pages=0: {why}")
+        return Rewarmed((), WarmedAnew(why_not=why))
     measuring = Measuring()
     with master.at_rest() as told:
         before = descriptors()
@@ -82,7 +82,7 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
                 master.warn(line)
         if told() or not warmed:
             why = "a signal came" if told() else "none survived the trial"
-            return Rewarmed((), f"cow: warmed anew pages=0: {why}", told())
+            return Rewarmed((), WarmedAnew(why_not=why), told())
         report = _freeze(master, settings)
         sealed = _seal(master, settings)
         writers.flush_shared()  # of what pages have written; uWSGI forks without it
@@ -90,10 +90,15 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
     heap = _core.heap_size()
     return Rewarmed(
         tuple(each for each in pages if (each.path, each.host) in warmed),
-        f"cow: warmed anew pages={len(warmed)} dropped={len(pages) - len(warmed)} "
-        f"objects={report.objects} immortal={report.immortal.objects} "
-        f"sealed={sealed.bytes // 1024}KiB heap={heap // MIB}MiB "
-        f"seconds={warming.seconds:.2f}",
+        WarmedAnew(
+            pages=len(warmed),
+            dropped=len(pages) - len(warmed),
+            objects=report.objects,
+            immortal=report.immortal.objects,
+            sealed=sealed.bytes,
+            heap=heap,
+            seconds=warming.seconds,
+        ),
         warming=warming,
         frozen=replace(report, bytes=heap),
     )

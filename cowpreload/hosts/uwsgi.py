@@ -7,7 +7,6 @@ refusal that has been printed. What runs in every interpreter is in uwsgi_apps.p
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -18,12 +17,19 @@ from cowpreload._version import __version__
 from cowpreload.audit import descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.errors import NativeError, SettingsError
-from cowpreload.hosts import uwsgi_apps, uwsgi_keeping, uwsgi_serving, uwsgi_turn
+from cowpreload.event_log import EVENT_LOG, tell
+from cowpreload.hosts import (
+    uwsgi_apps,
+    uwsgi_events,
+    uwsgi_keeping,
+    uwsgi_serving,
+    uwsgi_turn,
+)
 from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.unasked import unasked
 from cowpreload.hosts.uwsgi_apps import reported, say, say_raised
 from cowpreload.immortal import WHY_NOT, plan
-from cowpreload.kinds import UWSGI
+from cowpreload.lifecycle import warm_up
 from cowpreload.records import PreloadReport, SealReport
 from cowpreload.sealing import seal
 from cowpreload.served import choose, wanted
@@ -68,16 +74,20 @@ def _host_faults(workers: int, lazy: int, master: int, loop: int) -> list[str]:
     return faults + slot_faults("processes", workers)
 
 
-def _host() -> str:
-    version = getattr(sys.modules.get("uwsgi"), "version", b"")
-    return f"uWSGI {version.decode()}".strip()
-
-
 @reported
 def configure(
-    text: str, version: str, workers: int, lazy: int, master: int, loop: int
+    text: str,
+    version: str,
+    workers: int,
+    lazy: int,
+    master: int,
+    loop: int,
+    event_log: int,
 ) -> int | None:
     """Phase preinit_apps, master: read the settings, make the board.
+
+    Args:
+        event_log: the file of that option, opened before privileges were dropped; -1.
 
     Returns:
         The address of the C core's cow_api, or None: every fault was printed.
@@ -101,11 +111,12 @@ def configure(
             say(f"cow:   {fault}")
         return None
     _state.workers = workers
-    say(_state.settings.line(UWSGI))
+    if not uwsgi_events.begin(_state.settings, event_log):
+        return None
     if note:
         say(note)
     try:
-        _state.board = Board.create(_host())
+        _state.board = Board.create(f"uWSGI {uwsgi_events.version()}".strip())
     except NativeError as error:
         say(f"cow: no board ({error}); shared memory is needed")
         return None
@@ -187,11 +198,15 @@ def sealed(
         warmup_requests=warmed,
         findings=findings,
         seconds=time.monotonic() - _state.began,
+        freeze_seconds=freeze_ms / 1000 if settings.freeze == "on" else 0.0,
     )
-    say(report.line())
+    listed = Warming(by_source("list" for _ in set(settings.warmup_listed)), warmed)
+    warming = _state.warming.plus(listed)
+    if warming.pages:
+        EVENT_LOG.write(partial(warm_up, warming))
+    tell(report, say)
     with unasked("record of the warm up", say_raised):
-        listed = Warming(by_source("list" for _ in set(settings.warmup_listed)), warmed)
-        warmings.add(_state.board, _state.warming.plus(listed))
+        warmings.add(_state.board, warming)
     if settings.freeze == "on":
         freezes.add(_state.board, objects, immortal, freeze_ms / 1000, report.heap)
     uwsgi_turn.begin(settings.check_interval)
@@ -201,6 +216,7 @@ def sealed(
             master = uwsgi_serving.UwsgiMaster()
             uwsgi_turn.each_turn(partial(turns.turn, master))
     uwsgi_keeping.serve(_state.board, settings)
+    uwsgi_events.serve(_state.board)
     return 0
 
 
@@ -215,6 +231,7 @@ def begin(
         mercy: worker-reload-mercy, in seconds.
         ask_to_leave, exit_now, requests: addresses, as watch.Host has them.
     """
+    EVENT_LOG.close()
     limits = _state.settings.limits(_state.workers, mercy)
     host = watch.Host(ask_to_leave=ask_to_leave, exit_now=exit_now, requests=requests)
     try:

@@ -12,12 +12,13 @@ import functools
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 from cowpreload import callbacks, collector, leave, mending, origins, writers
 from cowpreload.audit import Descriptors, audit
 from cowpreload.closing import close_all
+from cowpreload.event_log import EVENT_LOG, tell
 from cowpreload.freezing import Walk, freeze, leave_mortal, thaw
 from cowpreload.kinds import UWSGI, RawValue
 from cowpreload.settings import Settings, declared_on
@@ -168,6 +169,17 @@ def mend() -> int:
     return 0
 
 
+@contextlib.contextmanager
+def _event_log(settings: Settings, is_main: int) -> Iterator[None]:
+    """The main interpreter has opened it; each other has a module of its own."""
+    if not is_main and settings.event_log is not None:
+        with contextlib.suppress(OSError):  # the main one has said it
+            EVENT_LOG.open(settings.event_log, say)
+    yield
+    if not is_main:
+        EVENT_LOG.close()
+
+
 @reported
 def settle(text: str, is_main: int) -> int:
     """Close what was opened, then audit; the number of findings, each printed."""
@@ -186,8 +198,9 @@ def settle(text: str, is_main: int) -> int:
     findings = audit(
         _loading["before"], process_wide=bool(is_main), at_fork=calls_at_fork()
     )
-    for finding in findings:
-        say(finding.line())
+    with _event_log(settings, is_main):
+        for finding in findings:
+            tell(finding, say)
     return len(findings)
 
 

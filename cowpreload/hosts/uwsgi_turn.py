@@ -1,9 +1,9 @@
 """What uWSGI's master does beside its own tasks, at its turns and at its end.
 
-plugin/turn.c calls `turn` about once a check interval, and `end` when the master is
-told to end or to reload, in the main interpreter and thread, never in a worker. What is
-to be done is registered before the first fork. Whatever raises is said once and not
-called again: it must end no server.
+plugin/turn.c calls `turn` about once a check interval, `ends` when a worker was told to
+go, and `end` when the master is told to end or to reload, in the main interpreter and
+thread, never in a worker. What is to be done is registered before the first fork.
+Whatever raises is said once and not called again: it must end no server.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class _Turns:
         self.seconds = 1.0
         self.each: list[Function] = []
         self.last: list[Function] = []
+        self.ends: list[Function] = []
 
 
 _turns = _Turns()
@@ -46,6 +47,11 @@ def at_end(function: Function) -> None:
     _turns.last.append(function)
 
 
+def when_told_to_go(function: Function) -> None:
+    """Call it when a worker was told to go, and it is not yet taken off the board."""
+    _turns.ends.append(function)
+
+
 def _call(functions: list[Function]) -> None:
     for function in list(functions):
         try:
@@ -62,6 +68,13 @@ def turn() -> int:
     """One turn; milliseconds until the next, or 0: there is nothing to do any more."""
     _call(_turns.each)
     return max(1, round(_turns.seconds * 1000)) if _turns.each else 0
+
+
+@reported
+def ends() -> int | None:
+    """A worker was told to go; None: there is nobody to say it."""
+    _call(_turns.ends)
+    return 0 if _turns.ends else None
 
 
 @reported

@@ -7,7 +7,6 @@ void cow_api_fill(struct cow_board *board, struct cow_api *api) {
         .revision = COW_REVISION,
         .size = sizeof *api,
         .board = board,
-        .end_line = cow_end_line,
         .slot_free = cow_slot_free,
         .request_exit = cow_watch_request_exit,
         .immortal_walk = cow_immortal_walk,

@@ -6,7 +6,6 @@
  * Readers may see fields of two readings mixed; no verdict is made from them.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cow.h"
@@ -190,30 +189,4 @@ void cow_end_post(struct cow_board *board, uint32_t slot,
     COUNT(board->counts
               .ends[verdict->action % COW_ACTIONS][verdict->reason % COW_REASONS]);
     STORE(end->sequence, end->sequence + 1);
-}
-
-size_t cow_end_line(struct cow_board *board, uint32_t slot, char *line, size_t size) {
-    static const char *const LIMITS[] = {"limit", "limit", "growth-limit", "hard-limit",
-                                         "limit"};
-    static const char *const DONE[] = {"kept", "recycled", "killed", "unheeded"};
-    char leaving[32] = "", limit[48] = "renewed";
-    const uint64_t mib = 1024 * 1024;
-    struct cow_slot *at;
-    if (cow_slot_get(board, slot, &at)) return 0;
-    struct cow_end *end = &board->end[slot - 1];
-    uint64_t sequence = LOAD(end->sequence);
-    if (sequence == end->logged) return 0;
-    end->logged = sequence;
-    if (end->leaving_ms)
-        (void)snprintf(leaving, sizeof leaving, " leaving=%llus",
-                       (unsigned long long)(end->leaving_ms / 1000));
-    if (end->reason != COW_REASON_RENEWED)
-        (void)snprintf(limit, sizeof limit, "%s=%lluMiB", LIMITS[end->reason % 5],
-                       (unsigned long long)(end->limit / mib));
-    int length = snprintf(
-        line, size, "cow: worker=%u gen=%llu pid=%d %s private=%lluMiB %s age=%llus%s",
-        slot, (unsigned long long)end->generation, (int)end->pid, DONE[end->action & 3],
-        (unsigned long long)(end->private_bytes / mib), limit,
-        (unsigned long long)(end->age_ms / 1000), leaving);
-    return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
 }

@@ -15,7 +15,7 @@
  * another revision is refused by name. Raise it with any struct here and in served.h,
  * with cow_api, with cow_walk, and with every call or format of plugin/ that changes
  * (tests/unit/test_build.py compares). */
-#define COW_REVISION 13u
+#define COW_REVISION 14u
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 #define COW_WARMINGS 8  /* the start's, and the last ones after it */
@@ -208,12 +208,9 @@ int cow_ticket_take(struct cow_board *board, uint32_t slot, pid_t pid,
 /* Give back every ticket of the slot: its replacement is ready. */
 void cow_ticket_release(struct cow_board *board, uint32_t slot);
 
-/* Publish why the slot's worker goes. */
+/* Publish why the slot's worker goes; the master takes it (board.py) and logs it. */
 void cow_end_post(struct cow_board *board, uint32_t slot,
                   const struct cow_verdict *verdict, const struct cow_reading *reading,
                   uint64_t asked_at_ms, uint64_t now_ms);
-/* Write the log line of an end not logged yet into `line`; 0 if there is none.
- * Only the master calls it, once for each end. */
-size_t cow_end_line(struct cow_board *board, uint32_t slot, char *line, size_t size);
 
 #endif

@@ -95,7 +95,6 @@ struct cow_api {
     uint32_t revision; /* COW_REVISION of the extension: compare before use */
     uint32_t size;     /* sizeof(struct cow_api) */
     struct cow_board *board;
-    size_t (*end_line)(struct cow_board *, uint32_t, char *, size_t);
     int (*slot_free)(struct cow_board *, uint32_t);
     int (*request_exit)(void);
     int (*immortal_walk)(void *, void *, int, struct cow_walk *);

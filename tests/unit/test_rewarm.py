@@ -86,7 +86,7 @@ def test_pages_that_nothing_could_end_are_not_requested() -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
     assert done.pages == ()
-    assert "pages=0: the application uses SIGALRM" in done.line
+    assert "pages=0: the application uses SIGALRM" in done.fact.line()
 
 
 def test_a_rare_page_is_not_waited_for_and_is_warmed_with_the_others() -> None:
