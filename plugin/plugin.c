@@ -8,6 +8,7 @@
  *
  * What each hook does, and in which process:
  *     on_load        master, before any setting is read: is this our binary?
+ *     post_init      master, before uWSGI lays its metrics out: ours
  *     preinit_apps   master, Python is up: settings, all faults at once
  *     postinit_apps  master, applications are loaded: warm up, audit, freeze
  *     post_fork      worker: slot, watching thread; note what is served
@@ -120,6 +121,7 @@ struct uwsgi_plugin cow_plugin = {
     .name = "cow",
     .on_load = cow_identity_check,
     .options = cow_options,
+    .post_init = cow_metrics_register,
     .preinit_apps = preinit_apps,
     .postinit_apps = postinit_apps,
     .post_fork = post_fork,

@@ -7,8 +7,8 @@
  *
  * Files: plugin.c the hooks, identity.c whether this is the binary we were built
  * for, options.c the ini, bridge.c what is called in Python, turn.c the master's turns,
- * serving.c what they ask of it, system_exit.c what an application's SystemExit
- * becomes, worker.c what ends a worker.
+ * serving.c what they ask of it, metrics.c what uWSGI shows of workers, system_exit.c
+ * what an application's SystemExit becomes, worker.c what ends a worker.
  */
 #ifndef COW_PLUGIN_H
 #define COW_PLUGIN_H
@@ -63,6 +63,9 @@ void cow_turn(void);
 
 /* serving.c: whether this process is the child of a trial, not the master. */
 int cow_serving_in_trial(void);
+
+/* metrics.c: where metrics are enabled; before the board is there. */
+void cow_metrics_register(void);
 
 /* system_exit.c, with the GIL. In each interpreter, before the fork: */
 void cow_system_exit_hook(void);

@@ -28,6 +28,7 @@ GCC_LIST = [
     "bridge",
     "turn",
     "serving",
+    "metrics",
     "system_exit",
     "worker",
 ]

@@ -38,6 +38,7 @@ from cowpreload.hosts.gunicorn_stages import (
     run_freeze,
     run_seal,
 )
+from cowpreload.hosts.gunicorn_statsd import STATSD
 from cowpreload.hosts.gunicorn_warmup import bound_the_end, warm
 from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.turns import Turns
@@ -235,6 +236,7 @@ class Master:
 
     def _turn(self, arbiter: Any) -> None:
         KEEPER.turn(self.board)
+        STATSD.turn(arbiter, self.board, self._settings)
         if self._learning is not None:
             self._learning.turn(GunicornMaster(arbiter))
 

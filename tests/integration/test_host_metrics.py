@@ -1,0 +1,96 @@
+"""What the hosts' own instruments show of our workers: statsd, uWSGI's stats server."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+
+import pytest
+from conftest import QUICK, Servers, needs_uwsgi, ready
+from harness.processes import wait_until
+from harness.server import free_port
+
+from cowpreload.board import open_board
+
+MIB = 1 << 20
+LEAKING = {**QUICK, "cow-max-growth": "40M", "cow-max-private": "300M"}
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """Where a statsd server would be."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.bind(("127.0.0.1", 0))
+        udp.settimeout(0.05)
+        yield udp
+
+
+def test_statsd_gets_gauges_of_each_slot_and_counters(
+    servers: Servers, listener: socket.socket
+) -> None:
+    seen: dict[str, tuple[str, str]] = {}
+
+    def receive() -> None:
+        while True:
+            try:
+                text = listener.recv(4096).decode()
+            except TimeoutError:
+                return
+            found = re.fullmatch(r"([^:]+):(-?\d+)\|(\w+)(?:\|@1.0)?\|#env:test", text)
+            if found and ".cow." in text:
+                seen[found[1]] = (found[2], found[3])
+
+    def is_there(name: str) -> bool:
+        receive()
+        return name in seen
+
+    address = f"127.0.0.1:{listener.getsockname()[1]}"
+    given = {
+        "statsd-host": address,
+        "statsd-prefix": "shop",
+        "dogstatsd-tags": "env:test",
+    }
+    server = servers.on("sync", {**LEAKING, **given})
+    ready(server, 2)
+    wait_until(lambda: is_there("shop.gunicorn.cow.worker.2.private_bytes"), 30, "both")
+    assert seen["shop.gunicorn.cow.workers"] == ("2", "g")
+    view = open_board(server.pid).view(1)
+    for name in ("private", "shared"):
+        shown = int(seen[f"shop.gunicorn.cow.worker.1.{name}_bytes"][0])
+        assert abs(shown - getattr(view, name)) < 4 * MIB
+    assert server.get("/grow?mb=80")[0] == 200
+    recycled = "shop.gunicorn.cow.recycled.max_growth"
+    wait_until(lambda: is_there(recycled), 30, "the counter")
+    assert seen[recycled] == ("1", "c")
+
+
+@needs_uwsgi
+def test_uwsgis_stats_server_shows_what_the_board_has(servers: Servers) -> None:
+    port = free_port()
+    ini = {"stats": f"127.0.0.1:{port}", "enable-metrics": "true"}
+    server = servers.on("uwsgi", {**LEAKING, **ini})
+    ready(server, 2)
+
+    def metrics() -> dict[str, int]:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as tcp:
+            text = b"".join(iter(lambda: tcp.recv(65536), b""))
+        found = json.loads(text)["metrics"]
+        return {name: each["value"] for name, each in found.items()}
+
+    wait_until(lambda: metrics()["worker.2.cow_private"], 30, "a collection")
+    shown, board = metrics(), open_board(server.pid)
+    for slot in (1, 2):
+        view = board.view(slot)
+        for name in ("private", "shared", "pss"):
+            value = shown[f"worker.{slot}.cow_{name}"]
+            assert abs(value - getattr(view, name)) < 4 * MIB
+        assert shown[f"worker.{slot}.cow_generation"] == 1
+        assert shown[f"worker.{slot}.cow_max_private"] == 300 * MIB
+    sums = shown["worker.1.cow_private"] + shown["worker.2.cow_private"]
+    assert abs(shown["core.cow_private"] - sums) < 4 * MIB
+    assert shown["core.cow_recycled"] == 0
+    assert server.get("/grow?mb=80")[0] == 200
+    wait_until(lambda: metrics()["core.cow_recycled"] == 1, 30, "the counter")
+    assert metrics()["core.cow_killed"] == 0
