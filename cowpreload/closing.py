@@ -21,11 +21,19 @@ def _django_is_configured() -> bool:
 
 
 def _close_connections() -> None:
-    """Close every database connection of Django that was opened."""
+    """Close every database connection of Django that was opened, and its pool.
+
+    A pool (Django 5.1, OPTIONS["pool"]) keeps its connections when they are closed, and
+    has threads that a fork loses; one that is used again is made anew.
+    """
     if "django.db" in sys.modules and _django_is_configured():
         from django.db import connections
 
         connections.close_all()
+        for alias, given in connections.settings.items():
+            # An alias that nobody has used may lack its driver.
+            if given.get("OPTIONS", {}).get("pool"):
+                connections[alias].close_pool()
 
 
 def _close_caches() -> None:

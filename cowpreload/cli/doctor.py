@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--get",
-        metavar="PATH",
+        metavar="PAGE",
         action="append",
         default=[],
         help="a page to warm and to request, besides those that are found",
