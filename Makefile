@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ENVS = $(PYTHON) tools/envs.py
 
-.PHONY: help test test-all test-others test-next test-deep test-asan demo lint format docs wheels clean
+.PHONY: help test test-all test-others test-next test-deep test-asan demo lint format docs docs-site wheels clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,9 @@ format:  ## rewrite the sources as the lint wants them
 
 docs:  ## write what is generated in docs/
 	$(ENVS) docs
+
+docs-site:  ## the documents as a site, in build/site
+	$(ENVS) docs-site
 
 wheels:  ## sdist and wheels into dist/, each tried in an empty environment (ON=next)
 	$(PYTHON) tools/wheels.py $(if $(ON),--$(ON))

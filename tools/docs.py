@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import api
 import claims
 import claims_memory
 import experiments
@@ -97,6 +98,7 @@ PARTS: dict[str, Part] = {
     "settings": ("docs/settings.md", table),
     "events-common": ("docs/metrics.md", events.common_table),
     "events": ("docs/metrics.md", events.table),
+    "api": ("docs/api.md", api.api),
     "bench": (
         "README.md",
         lambda: experiments.readme(results()[f"CPython {VERSIONS[0]}"]),

@@ -3,7 +3,7 @@
     envs.py test [PYTEST-ARGUMENT ...]          the newest interpreter
     envs.py test-others [PYTEST-ARGUMENT ...]   on the others, what differs there
     envs.py test-all [PYTEST-ARGUMENT ...]      every interpreter found from 3.10 on
-    envs.py asan | demo | lint | format | docs  the newest interpreter
+    envs.py asan | demo | lint | format | docs | docs-site  the newest interpreter
 
 Takes nothing but the checkout; says plainly what is missing on the machine. Runs on
 any Python from 3.9 on, with nothing installed.
@@ -161,11 +161,12 @@ def become(*command):
 def environment(minor, path):
     """A virtual environment with the package (editable) and all extras; its bin/.
 
-    Only the newest interpreter's can lint, and has the libraries of the recipes.
+    Only the newest interpreter's can lint and build the site, and has the libraries of
+    the recipes.
     """
     home = BUILD / f"venv-3.{minor}"
     mark = home / "cowpreload.stamp"
-    extras = "test,recipes,lint" if minor == require()[-1][0] else "test"
+    extras = "test,recipes,lint,docs" if minor == require()[-1][0] else "test"
     wanted = f"{stamp(path)} {extras}"
     if not mark.exists() or mark.read_text() != wanted:
         say(f"setting up {home.relative_to(ROOT)}")
@@ -269,6 +270,11 @@ def docs(arguments):
     return run(newest() / "python", "tools/docs.py")
 
 
+def docs_site(arguments):
+    """Built by mkdocs; a link that leads nowhere ends it."""
+    return run(newest() / "python", "tools/docs_site.py")
+
+
 COMMANDS = {
     "test": test,
     "test-others": test_others,
@@ -278,6 +284,7 @@ COMMANDS = {
     "lint": lint,
     "format": format,
     "docs": docs,
+    "docs-site": docs_site,
 }
 
 if __name__ == "__main__":

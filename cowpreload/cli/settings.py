@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
+from typing import Final
 
-from cowpreload.kinds import GUNICORN, Declared
+from cowpreload.kinds import Declared
 from cowpreload.settings import DECLARED
 
 HELP = "list all settings"
@@ -31,34 +32,57 @@ def _alone(each: Declared) -> str:
     return f" ({each.hosts[0]} alone)" if len(each.hosts) == 1 else ""
 
 
+# Each begins with the setting that is named, in the order of settings.py.
+_GROUPS: Final = {
+    "max_private": "Limits",
+    "warmup": "Warm up",
+    "fork_safety": "The heap and the fork",
+    "exit": "Workers",
+}
+
+
+def groups() -> list[tuple[str, list[Declared]]]:
+    """The settings by what they are about, in the order of their declaration."""
+    found: list[tuple[str, list[Declared]]] = []
+    for each in DECLARED:
+        if each.attribute in _GROUPS:
+            found.append((_GROUPS[each.attribute], []))
+        found[-1][1].append(each)
+    return found
+
+
 def text(width: int) -> str:
     """All settings for a reader, in lines of `width` characters at most."""
     lines = textwrap.wrap(_NAMES, width)
-    for each in DECLARED:
-        head = f"{each.option} {_takes(each)}, default {each.shown_default}"
-        lines += ["", *textwrap.wrap(head + _alone(each), width)]
-        indent = " " * 4
-        lines += textwrap.wrap(
-            each.help, width, initial_indent=indent, subsequent_indent=indent
-        )
+    indent = " " * 4
+    for title, settings in groups():
+        lines += ["", f"{title}:"]
+        for each in settings:
+            head = f"{each.option} {_takes(each)}, default {each.shown_default}"
+            lines += ["", *textwrap.wrap(head + _alone(each), width)]
+            lines += textwrap.wrap(
+                each.help, width, initial_indent=indent, subsequent_indent=indent
+            )
     return "\n".join(lines)
 
 
 def table() -> str:
-    """The table of docs/settings.md, in Markdown."""
-    lines = [
-        "| option and ini | gunicorn.conf.py | environment | default | meaning | why "
-        "this default |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for each in DECLARED:
-        file = f"`{each.variable}`" if GUNICORN in each.hosts else "-"
-        lines.append(
-            f"| `{each.option}` {_takes(each)}{_alone(each)} | {file} "
-            f"| `{each.environment}` | {each.shown_default} | {each.help} "
-            f"| {each.why} |"
-        )
-    return "\n".join(lines)
+    """The tables of docs/settings.md, in Markdown."""
+    lines: list[str] = []
+    for title, settings in groups():
+        lines += [
+            f"## {title}",
+            "",
+            "| setting | default | meaning | why this default |",
+            "| --- | --- | --- | --- |",
+        ]
+        for each in settings:
+            lines.append(
+                f"| `{each.option}` {_takes(each)}{_alone(each)} "
+                f"| {each.shown_default} | {each.help} | {each.why} |"
+            )
+        lines.append("")
+    return "\n".join(lines[:-1])
 
 
 def run(arguments: argparse.Namespace) -> int:
