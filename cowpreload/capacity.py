@@ -31,7 +31,8 @@ class Capacity:
         source: the file that says so, as /sys/fs/cgroup/a/memory.max, or `machine`.
         used: what is charged to that group now, file pages included; of the machine,
             what is not available to a new process.
-        version: of the control groups that hold the process's memory; 0: none seen.
+        version: of the control groups that hold the process's memory; 0: none can be
+            seen.
     """
 
     limit: int
@@ -78,7 +79,7 @@ def _group(pid: int | str, proc: Path, cgroups: Path) -> tuple[Path, Path, int]:
     for _, controllers, path in rows:
         if "memory" in controllers.split(","):
             top = cgroups / "memory"
-            return _mounted(top, path), top, 1
+            return _mounted(top, path), top, 1 if top.is_dir() else 0
     for _, controllers, path in rows:
         if controllers:
             continue

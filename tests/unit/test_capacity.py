@@ -75,6 +75,13 @@ def test_a_machine_that_shows_nothing_raises_nothing(
     assert machine(tmp_path, {}, meminfo) == Capacity(0, "machine", 0, 0)
 
 
+@pytest.mark.parametrize("line", ["4:memory:/a", "0::/a"])
+def test_groups_that_are_not_mounted_are_not_said_to_be_wide(
+    tmp_path: Path, line: str
+) -> None:
+    assert machine(tmp_path, {"proc/7/cgroup": f"{line}\n"}).version == 0
+
+
 def test_this_machine_has_one() -> None:
     found = capacity()
     assert found.limit > 0
