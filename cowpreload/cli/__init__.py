@@ -23,6 +23,7 @@ from cowpreload.cli import (
     record,
     settings,
     status,
+    top,
     warmup,
     why,
 )
@@ -37,6 +38,7 @@ COMMANDS = {
     "record": record,
     "settings": settings,
     "status": status,
+    "top": top,
     "warmup": warmup,
     "why": why,
 }

@@ -67,7 +67,7 @@ def duration(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Record until it is ended; 0 then."""
-    take = _taker(arguments.who)
+    take = taker(arguments.who)
     end = _told_to_end()
     with LineFile(arguments.output) as file:
         _say(f"every {arguments.interval:g} s to {file.name}; Ctrl-C ends it")
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _taker(who_text: str) -> Callable[[], list[ServerView]]:
+def taker(who_text: str) -> Callable[[], list[ServerView]]:
     """What takes one reading of what is meant.
 
     Raises:
