@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Union
 from urllib.parse import urlsplit
 
@@ -37,6 +38,9 @@ class Kind:
 
 GUNICORN: Final = "gunicorn"
 UWSGI: Final = "uwsgi"
+CELERY: Final = "celery"
+WEB: Final = (GUNICORN, UWSGI)
+ALL: Final = (*WEB, CELERY)
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Declared:
     why: str
     minimum: float | None
     choices: tuple[str, ...]
-    hosts: tuple[str, ...] = (GUNICORN, UWSGI)
+    hosts: tuple[str, ...] = ALL
 
     @property
     def key(self) -> str:
@@ -64,7 +68,7 @@ class Declared:
 
     @property
     def variable(self) -> str:
-        """The name in gunicorn.conf.py: `cow_max_private`."""
+        """The name in gunicorn.conf.py and on Celery's app.conf: `cow_max_private`."""
         return f"cow_{self.attribute}"
 
     @property
@@ -143,7 +147,7 @@ def setting(
     why: str,
     minimum: float | None = None,
     choices: tuple[str, ...] = (),
-    hosts: tuple[str, ...] = (GUNICORN, UWSGI),
+    hosts: tuple[str, ...] = ALL,
 ) -> Any:
     """A field of Settings, from which a Declared is made."""
     return field(
@@ -158,6 +162,10 @@ def setting(
             "hosts": hosts,
         },
     )
+
+
+web_setting = partial(setting, hosts=WEB)
+"""As `setting`. Celery has no pages; it loads tasks and ends its children by itself."""
 
 
 class Hidden(str):

@@ -24,6 +24,7 @@ from cowpreload.kinds import (
     Declared,
 )
 from cowpreload.kinds import setting as _setting
+from cowpreload.kinds import web_setting as _web
 
 # Every gunicorn command imports this module, whatever its class; making the records
 # is half of what that costs it.
@@ -88,52 +89,52 @@ class Settings:
         why="a hung worker can take a GiB a second; a look costs 0.02 ms",
         minimum=0.05,
     )
-    warmup: tuple[str, ...] = _setting(
+    warmup: tuple[str, ...] = _web(
         PAGES,
         (),
         "path to request in the master before the fork; auto: the application's "
         "routes, after a trial in a child; repeatable",
         why="only the operator knows whether all pages are safe to request",
     )
-    warmup_skip: tuple[str, ...] = _setting(
+    warmup_skip: tuple[str, ...] = _web(
         PATHS,
         (),
         "path that warmup=auto leaves out, with all below it; repeatable",
         why="what changes something when it is read has no name that all know",
     )
-    warmup_file: str | None = _setting(
+    warmup_file: str | None = _web(
         TEXT,
         None,
         "file, on a local disk, that keeps which pages visitors request; they warm the "
         "next start, after a trial in a child",
         why="paths can tell of people; only the operator knows where they may lie",
     )
-    warmup_repeat: int = _setting(
+    warmup_repeat: int = _web(
         COUNT,
         2,
         "how often each warm-up path is requested",
         why="measured: the first saves 5 MB a worker, all after the second 0.3 MB",
         minimum=1,
     )
-    warmup_host: str | None = _setting(
+    warmup_host: str | None = _web(
         TEXT,
         None,
         "Host header of warm-up requests; unset: one that Django accepts",
         why="a refused host warms an error page",
     )
-    warmup_header: tuple[tuple[str, str], ...] = _setting(
+    warmup_header: tuple[tuple[str, str], ...] = _web(
         HEADERS,
         (),
         "header of warm-up requests, `Name: value`, a Cookie too; repeatable",
         why="pages behind a login need one; only names are logged",
     )
-    warmup_user: str | None = _setting(
+    warmup_user: str | None = _web(
         TEXT,
         None,
         "Django: request each warm-up page as this user, too; logged in for that alone",
         why="only the operator knows a user who may look and change nothing",
     )
-    warmup_private: str = _setting(
+    warmup_private: str = _web(
         CHOICE,
         "off",
         "warmup=auto and warmup-file learn from requests with a login, too: path, host "
@@ -141,7 +142,7 @@ class Settings:
         why="a path may tell of a person",
         choices=("on", "off"),
     )
-    warmup_timeout: float = _setting(
+    warmup_timeout: float = _web(
         SECONDS,
         30.0,
         "a warm-up request that takes longer ends the start, with a traceback; of "
@@ -149,7 +150,7 @@ class Settings:
         why="what gunicorn gives a request of its sync worker",
         minimum=0.1,
     )
-    warmup_worth: int = _setting(
+    warmup_worth: int = _web(
         SIZE,
         16 << 20,
         "warmup=auto warms up anew, from traffic, where all workers could save this",
@@ -169,7 +170,7 @@ class Settings:
         why="it skips the frozen heap; without it, cycles grow until a limit acts",
         choices=("on", "off"),
     )
-    loading_gc: str = _setting(
+    loading_gc: str = _web(
         CHOICE,
         "on",
         "cyclic collector while the application is loaded",
@@ -204,7 +205,7 @@ class Settings:
         why="measured: 1.3 MiB less a worker of the example site; takes 0.1 s",
         choices=("on", "off"),
     )
-    exit: str = _setting(
+    exit: str = _web(
         CHOICE,
         "fast",
         "fast: exit handlers, flush, os._exit; normal: the whole finalization",
@@ -285,16 +286,12 @@ class Settings:
         return "cow: settings " + " ".join(shown)
 
 
-def _declare() -> tuple[Declared, ...]:
-    return tuple(
-        Declared(attribute=each.name, default=each.default, **each.metadata)
-        for each in fields(Settings)
-    )
-
-
-DECLARED: Final = _declare()
+DECLARED: Final = tuple(
+    Declared(attribute=each.name, default=each.default, **each.metadata)
+    for each in fields(Settings)
+)
 
 
 def declared_on(host: str) -> tuple[Declared, ...]:
-    """The settings that exist on GUNICORN or UWSGI."""
+    """The settings that exist on GUNICORN, UWSGI or CELERY."""
     return tuple(each for each in DECLARED if host in each.hosts)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from cowpreload.errors import SettingsError
-from cowpreload.kinds import GUNICORN, UWSGI, RawValue
+from cowpreload.kinds import UWSGI, RawValue
 from cowpreload.settings import DECLARED, Settings
 from cowpreload.units import format_size
 
@@ -23,9 +23,9 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f"did you mean {matches[0]}?" if matches else f"known: {', '.join(known)}"
 
 
-def unknown_faults(names: Sequence[str], *, ini: bool) -> list[str]:
-    """A fault for each name with our prefix that is no setting of ours here."""
-    host = UWSGI if ini else GUNICORN
+def unknown_faults(names: Sequence[str], host: str) -> list[str]:
+    """A fault for each name with our prefix that is no setting of ours on `host`."""
+    ini = host == UWSGI
     names_here = {each.option if ini else each.variable: each for each in DECLARED}
     known = [name for name, each in names_here.items() if host in each.hosts]
     faults = []
@@ -33,8 +33,8 @@ def unknown_faults(names: Sequence[str], *, ini: bool) -> list[str]:
         if name in known or not name.startswith("cow-" if ini else "cow_"):
             continue
         if name in names_here:
-            (other,) = names_here[name].hosts
-            faults.append(f"{name}: a setting for {other} alone; remove it")
+            others = " and ".join(names_here[name].hosts)
+            faults.append(f"{name}: a setting for {others} alone; remove it")
         else:
             faults.append(f"{name}: no such setting; {nearest(name, known)}")
     return faults

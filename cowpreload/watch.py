@@ -108,6 +108,11 @@ class Watch:
         self._row.life.requests = requests
 
     @property
+    def told(self) -> bool:
+        """Whether it was told to go: for a host that looks between two tasks."""
+        return bool(self._row.life.state == _core.LEAVING)
+
+    @property
     def asked_again(self) -> bool:
         """Whether it was told to go a second time: signals may not reach it."""
         return bool(self._row.judged.asked_again)

@@ -19,7 +19,13 @@ import api
 import claims
 import claims_memory
 import experiments
-from measure_tables import applications, shares, steps
+from measure_tables import (
+    applications,
+    celery_pools,
+    process_pools,
+    shares,
+    steps,
+)
 
 from cowpreload import events
 from cowpreload.bench import plots
@@ -111,6 +117,11 @@ PARTS: dict[str, Part] = {
     ),
     "ablation": ("docs/immortality.md", lambda: steps(measured("ablation"))),
     "servers": ("docs/immortality.md", lambda: shares(measured("servers"))),
+    "celery": ("docs/celery.md", lambda: celery_pools(measured("celery_pool"))),
+    "process-pools": (
+        "docs/celery.md",
+        lambda: process_pools(measured("process_pools")),
+    ),
     "claims": ("docs/experiments.md", lambda: claims.claims(results())),
     "claims-allocators": (
         "docs/experiments.md",

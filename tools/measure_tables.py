@@ -99,3 +99,43 @@ def _application(figures: dict[str, Any]) -> str:
     low, high = ratio["quartiles"]
     cost = f"{ratio['median']:.2f} ({low:.2f} to {high:.2f})" if low < high else "1"
     return f"{private:.1f} | {figures['pss_mb']:.0f} | {cost}"
+
+
+def celery_pools(measured: list[dict[str, Any]]) -> str:
+    """A child of Celery's pool and all of a worker, a row an interpreter and mode.
+
+    Args:
+        measured: what `measure/celery_pool.py` gave for each interpreter.
+    """
+    lines = [
+        "| CPython | pool | private / child, MB | before its first task "
+        "| total PSS, MB | children for 40 tasks, limit 100 MB |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for each in measured:
+        for mode, found in each["modes"].items():
+            taken = found.get("children_taken", "-")
+            lines.append(
+                f"| {each['python']} | {mode} | {found['private_mb']:.1f} "
+                f"| {found['fresh_private_mb']:.1f} | {found['total_pss_mb']:.0f} "
+                f"| {taken} |"
+            )
+    return "\n".join(lines)
+
+
+def process_pools(measured: list[dict[str, Any]]) -> str:
+    """What a child of multiprocessing copies, a row an interpreter and start method.
+
+    Args:
+        measured: what `measure/process_pools.py` gave for each interpreter.
+    """
+    modes = list(measured[0]["methods"]["fork"])
+    lines = [
+        "| CPython | start method | " + " | ".join(modes) + " |",
+        "| --- | --- | " + "---: | " * len(modes),
+    ]
+    for each in measured:
+        for method, found in each["methods"].items():
+            cells = " | ".join(f"{found[mode]:.1f}" for mode in modes)
+            lines.append(f"| {each['python']} | {method} | {cells} |")
+    return "\n".join(lines)

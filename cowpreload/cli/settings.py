@@ -7,7 +7,7 @@ import shutil
 import textwrap
 from typing import Final
 
-from cowpreload.kinds import Declared
+from cowpreload.kinds import CELERY, Declared
 from cowpreload.settings import DECLARED
 
 HELP = "list all settings"
@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 _NAMES = (
     "Each name is an option (--cow-strikes), a key of uWSGI's ini (cow-strikes), a "
-    "name in gunicorn.conf.py (cow_strikes) and a variable of the environment "
-    "(COW_STRIKES)."
+    "name in gunicorn.conf.py and on Celery's app.conf (cow_strikes) and a variable of "
+    "the environment (COW_STRIKES)."
 )
 
 
@@ -29,7 +29,9 @@ def _takes(each: Declared) -> str:
 
 
 def _alone(each: Declared) -> str:
-    return f" ({each.hosts[0]} alone)" if len(each.hosts) == 1 else ""
+    if len(each.hosts) == 1:
+        return f" ({each.hosts[0]} alone)"
+    return "" if CELERY in each.hosts else " (not on Celery)"
 
 
 # Each begins with the setting that is named, in the order of settings.py.

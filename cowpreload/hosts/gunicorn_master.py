@@ -30,17 +30,11 @@ from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_serving import GunicornMaster, at_turns
 from cowpreload.hosts.gunicorn_settings import config_file_names, without_effect
 from cowpreload.hosts.gunicorn_signals import Waiting, children_wait, running_arbiter
-from cowpreload.hosts.gunicorn_stages import (
-    conclude,
-    import_control_server,
-    make_board,
-    run_audit,
-    run_freeze,
-    run_seal,
-)
+from cowpreload.hosts.gunicorn_stages import HOST, import_control_server, run_audit
 from cowpreload.hosts.gunicorn_statsd import STATSD
 from cowpreload.hosts.gunicorn_warmup import bound_the_end, warm
 from cowpreload.hosts.laying import Laying
+from cowpreload.hosts.stages import conclude, make_board, run_freeze, run_seal
 from cowpreload.hosts.turns import Turns
 from cowpreload.hosts.unasked import unasked
 from cowpreload.immortal import WHY_NOT
@@ -106,7 +100,7 @@ class Master:
 
     def _read(self, cfg: Any) -> Settings:
         names = config_file_names(cfg)
-        faults = unknown_faults(names, ini=False) + slot_faults("workers", cfg.workers)
+        faults = unknown_faults(names, GUNICORN) + slot_faults("workers", cfg.workers)
         faults += unknown_variables()[0]
         given = {}
         for declared in declared_on(GUNICORN):
@@ -195,7 +189,7 @@ class Master:
             log.exception("cow: the application does not load")
             raise HaltServer("App failed to load.", Arbiter.APP_LOAD_ERROR) from error
         assert self._warmup is not None
-        self.board = make_board(self._warmup.warming, log)
+        self.board = make_board(HOST, self._warmup.warming, log)
         self._first_workers = cfg.workers
         self._end_recording()
         import_control_server(cfg)

@@ -1,54 +1,23 @@
-"""The stages right before the first fork on gunicorn, each with what it logs.
+"""The stages right before the first fork that gunicorn has for itself.
 
-Takes settings and gunicorn's log; gives each stage's report. What fails here is said,
-and the server serves on; only a strict audit ends the start.
+Takes settings and gunicorn's log. Only a strict audit ends the start.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-from functools import partial
 from typing import Any
 
 from gunicorn import __version__ as gunicorn_version
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core, collector, freezes, warmings, writers
-from cowpreload.audit import Descriptors, audit, descriptors
-from cowpreload.board import Board
-from cowpreload.errors import NativeError
-from cowpreload.event_log import EVENT_LOG, tell
-from cowpreload.freezing import freeze, leave_mortal
+from cowpreload.audit import Descriptors, descriptors
 from cowpreload.hosts.gunicorn_signals import running_arbiter
-from cowpreload.hosts.laying import Laying
-from cowpreload.hosts.unasked import unasked
-from cowpreload.immortal import plan
-from cowpreload.lifecycle import warm_up
-from cowpreload.records import FreezeReport, PreloadReport, SealReport
-from cowpreload.sealing import seal
+from cowpreload.hosts.stages import look_for_findings, refusal
 from cowpreload.settings import Settings
-from cowpreload.warmed import Warming
 
-
-def make_board(warming: Warming, log: Any) -> Board | None:
-    """The board of this server, on it what was warmed; None: no shared memory."""
-    try:
-        board = Board.create(f"gunicorn {gunicorn_version}")
-    except NativeError as error:
-        log.error("cow: no board (%s): serving on without limits", error)
-        return None
-    if board.hidden:
-        log.error(board.hidden)
-    try:
-        _core.take_reading()
-    except NativeError as error:
-        log.error("cow: memory unreadable (%s): serving on without limits", error)
-    if warming.pages:
-        EVENT_LOG.write(partial(warm_up, warming))
-    with unasked("record of the warm up", log.exception):
-        warmings.add(board, warming)
-    return board
+HOST = f"gunicorn {gunicorn_version}"
 
 
 def run_audit(before: Descriptors, settings: Settings, log: Any) -> int:
@@ -57,19 +26,13 @@ def run_audit(before: Descriptors, settings: Settings, log: Any) -> int:
     Raises:
         HaltServer: there are some, and fork-safety is strict.
     """
-    if settings.fork_safety == "off":
-        return 0
     # The wake-up pipe of older masters was made after the application was loaded.
     pipe = getattr(running_arbiter(), "PIPE", None) or ()
-    findings = audit(before | descriptors(pipe))
-    for finding in findings:
-        tell(finding, log.warning)
-    if findings and settings.fork_safety == "strict":
-        raise HaltServer(
-            f"fork-safety=strict: {len(findings)} findings; "
-            "mend them, or set it to warn"
-        )
-    return len(findings)
+    findings = look_for_findings(before | descriptors(pipe), settings, log)
+    why_not = refusal(findings, settings)
+    if why_not:
+        raise HaltServer(why_not)
+    return findings
 
 
 def import_control_server(cfg: Any) -> None:
@@ -80,41 +43,3 @@ def import_control_server(cfg: Any) -> None:
     if not getattr(cfg, "control_socket_disable", True):
         with contextlib.suppress(Exception):  # the master itself says what is wrong
             importlib.import_module("gunicorn.ctl.server")
-
-
-def run_freeze(settings: Settings, laying: Laying, log: Any) -> FreezeReport:
-    """Freeze, immortal or not, as the settings say; hot code is laid on the way."""
-    walk, why_not = plan(settings)
-    if why_not:
-        log.info("cow: immortal=off: %s", why_not)
-    if settings.freeze == "off":
-        leave_mortal(writers.remember)
-        report = FreezeReport(collector.objects(), 0, 0.0)
-    else:
-        if collector.WHY_NOT:
-            log.info("cow: freeze=off: %s", collector.WHY_NOT)
-        report = freeze(walk, laying.look)
-    for line in report.fault_lines():
-        log.error("%s", line)
-    for line in laying.report.lines():
-        log.info("%s", line)
-    return report
-
-
-def run_seal(settings: Settings, laying: Laying, log: Any) -> SealReport:
-    """Seal what is frozen; an allocator that we do not know is named."""
-    if settings.freeze == "off":
-        return SealReport()
-    report = seal(settings.seal == "on")
-    for line in report.left_lines():
-        log.info("%s", line)
-    return report.after(laying.filled)
-
-
-def conclude(
-    board: Board | None, frozen: FreezeReport, report: PreloadReport, log: Any
-) -> None:
-    """Log the sum of the stages, and put the freeze on the board, if there was one."""
-    tell(report, log.info)
-    if board is not None and frozen.seconds:
-        freezes.add(board, report.objects, report.immortal, frozen.seconds, report.heap)

@@ -29,6 +29,7 @@ from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.unasked import unasked
 from cowpreload.hosts.uwsgi_apps import reported, say, say_raised
 from cowpreload.immortal import WHY_NOT, plan
+from cowpreload.kinds import UWSGI
 from cowpreload.lifecycle import warm_up
 from cowpreload.records import PreloadReport, SealReport
 from cowpreload.sealing import seal
@@ -100,7 +101,7 @@ def configure(
             "run: cowpreload plugin build"
         )
     given, unknown = uwsgi_apps.parse(text)
-    faults += unknown_faults(unknown, ini=True)
+    faults += unknown_faults(unknown, UWSGI)
     misspelt, note = unknown_variables()
     faults += misspelt
     try:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cowpreload.cli.settings import table
 from cowpreload.errors import SettingsError
-from cowpreload.kinds import GUNICORN
+from cowpreload.kinds import GUNICORN, UWSGI
 from cowpreload.settings import DECLARED, Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
@@ -90,17 +90,17 @@ def test_all_faults_are_listed_at_once() -> None:
 
 
 def test_an_unknown_name_is_shown_its_nearest() -> None:
-    (fault,) = unknown_faults(["cow_max_privat", "bind"], ini=False)
+    (fault,) = unknown_faults(["cow_max_privat", "bind"], GUNICORN)
     assert fault == "cow_max_privat: no such setting; did you mean cow_max_private?"
-    (fault,) = unknown_faults(["cow-strike"], ini=True)
+    (fault,) = unknown_faults(["cow-strike"], UWSGI)
     assert fault.endswith("did you mean cow-strikes?")
 
 
 def test_a_setting_of_the_other_host_is_named_as_such() -> None:
-    assert unknown_faults(["cow_worker"], ini=False) == []
-    (fault,) = unknown_faults(["cow-worker"], ini=True)
+    assert unknown_faults(["cow_worker"], GUNICORN) == []
+    (fault,) = unknown_faults(["cow-worker"], UWSGI)
     assert fault == "cow-worker: a setting for gunicorn alone; remove it"
-    (fault,) = unknown_faults(["cow-workr"], ini=True)
+    (fault,) = unknown_faults(["cow-workr"], UWSGI)
     assert "cow-worker" not in fault
 
 
