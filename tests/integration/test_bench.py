@@ -208,9 +208,8 @@ def test_each_allocator_serves_both_pages(bench: Bench, size: str) -> None:
         assert ours["exit"]["pages"]["median"] < plain["exit"]["pages"]["median"] / 4
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)]
-)
+@pytest.mark.deep  # test_demo interrupts what starts the same servers
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_what_it_has_and_ends_its_servers(
     tmp_path: Path, number: signal.Signals
 ) -> None:

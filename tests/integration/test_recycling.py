@@ -141,6 +141,7 @@ def test_a_fresh_worker_over_the_limit_later_is_warned_of_once(
     deadline = time.monotonic() + 3
     while time.monotonic() < deadline:
         assert server.get("/")[0] == 200
+        time.sleep(0.05)
     assert server.workers() == second
     assert server.log.count("the limit waits") == 1
 

@@ -8,7 +8,7 @@ import re
 import signal
 
 import pytest
-from conftest import QUICK, SITE, Servers, ready
+from conftest import QUICK, SITE, Servers, deep, ready
 from harness.processes import alive, children, wait_until
 
 from cowpreload.board import open_board
@@ -113,7 +113,7 @@ def test_usr2_starts_a_second_master_with_its_own_board(servers: Servers) -> Non
     assert server.get("/")[0] == 200
 
 
-@pytest.mark.parametrize("host", ["sync", "threaded", "gevent", "uvicorn"])
+@pytest.mark.parametrize("host", ["sync", "gevent", *deep("threaded", "uvicorn")])
 def test_workers_leave_by_themselves_when_the_master_is_killed(
     servers: Servers, host: str
 ) -> None:
