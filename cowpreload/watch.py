@@ -152,6 +152,11 @@ def start(board: Board, slot: int, limits: Limits, host: Host) -> Watch:
     return _watch
 
 
+def board() -> Board | None:
+    """The board that this worker shares; None in any other process."""
+    return None if _watch is None or os.getpid() != _watch._pid else _watch._board
+
+
 def worker() -> SlotView | None:
     """Give the worker that this process is, with a reading taken now.
 

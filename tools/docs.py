@@ -27,7 +27,7 @@ from measure_tables import (
     steps,
 )
 
-from cowpreload import events
+from cowpreload import events, metrics
 from cowpreload.bench import plots
 from cowpreload.bench.demo_table import demo_table
 from cowpreload.cli.settings import table
@@ -103,6 +103,7 @@ def version_key(version: str) -> tuple[int, ...]:
 PARTS: dict[str, Part] = {
     "settings": ("docs/settings.md", table),
     "events-common": ("docs/metrics.md", events.common_table),
+    "metrics": ("docs/metrics.md", metrics.table),
     "events": ("docs/metrics.md", events.table),
     "api": ("docs/api.md", api.api),
     "bench": (

@@ -13,6 +13,8 @@ BASE = {
     "kinds",
     "records",
     "events",
+    "metric_kinds",
+    "metrics",
     "event_log",
     "lifecycle",
     "candidates",
@@ -74,6 +76,7 @@ STAGES = {
     "board",
     "about",
     "freezes",
+    "prometheus",
     "servers",
     "leave",
     "writers",
@@ -86,6 +89,7 @@ PARTS = {
     "about": {"board"},
     "warmings": {"board"},
     "freezes": {"board"},
+    "prometheus": {"servers", "watch"},
     "servers": {"about", "board", "freezes", "warmings"},
     "immortal": {"freezing"},
     "freezing": {"holders"},
@@ -135,7 +139,7 @@ def against_the_way(path: Path) -> set[str]:
         against |= used - BASE - WHY - {"board"}
     elif own == "report":
         shown = {"records", "candidates", "warmed", "causes", "diagnosis", "view"}
-        against |= used - shown - {"units", "report"}
+        against |= used - shown - {"metrics", "units", "report"}
     if own not in COMPOSE and own != "__main__":
         # __init__ names the public functions, and freeze() is a composition too.
         # `celery` and `forkserver` are names that users write, of hosts.
