@@ -122,12 +122,13 @@ def _in_c(path: Path) -> Iterator[Message]:
 
 
 @functools.cache
-def messages() -> list[Message]:
-    """All of them, in the order of the files."""
+def messages(commands: bool = False) -> list[Message]:
+    """All of them, in the order of the files; of commands, too, if they are wanted."""
     found: list[Message] = []
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE)
-        if name.parts[0] not in COMMANDS and str(name) not in LEFT_OUT:
+        wanted = commands or name.parts[0] not in COMMANDS
+        if wanted and str(name) not in LEFT_OUT:
             found += in_python(path, name.as_posix())
     for folder in (PACKAGE / "native", ROOT / "plugin"):
         for path in sorted(folder.glob("*.c")):
