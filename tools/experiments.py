@@ -44,8 +44,13 @@ def _heap(scale: Figures) -> str:
 # ---- README ---------------------------------------------------------------------
 
 
+ALONE = "no preload"
+MODES = {ALONE: ALONE, "plain": "preload", "all": "cow"}
+FEW = (1, 2, 4)  # workers
+
+
 def readme(results: Mapping[str, Figures]) -> str:
-    """Plain and all on both hosts: what a worker has, what a request and one more cost.
+    """The modes of both hosts: what a worker has, what a request and one more cost.
 
     Memory is of `instagram`, the last worker of `scale`, processor time of `cpu`.
     """
@@ -53,17 +58,20 @@ def readme(results: Mapping[str, Figures]) -> str:
     heap, plan = _heap(scale), instagram["method"]["plan"]
     rows = []
     for host, shown in SHOWN.items():
-        for mode, name in (("plain", "preload"), ("all", "cow")):
-            end = instagram["modes"][f"{host} {mode}"]["summary"]["end"]
-            line = scale["heaps"][heap][f"{host} {mode}"]["cost"]
+        for mode, name in MODES.items():
+            key = f"{host} {mode}"
+            if key not in instagram["modes"]:
+                continue
+            end = instagram["modes"][key]["summary"]["end"]
+            at = scale["heaps"][heap].get(key)
             rows.append(
                 (
                     f"{shown} {name}",
                     mib(end["private"], 1),
                     mib(end["shared"], 1),
                     mib(end["total_pss"]),
-                    f"{line['mib_a_worker']:.1f}",
-                    ratio(cpu["cpu"][host]["ratio"]) if mode == "all" else "1",
+                    f"{at['cost']['mib_a_worker']:.1f}" if at else "-",
+                    _cpu(cpu["cpu"][host], mode),
                 )
             )
         rows += _learned(results, host)
@@ -73,8 +81,44 @@ def readme(results: Mapping[str, Figures]) -> str:
         f"{plan['warm'] + plan['end']} requests; MiB; one more worker with a catalogue "
         f"of {heap} MB; processor time of a request relative to preload, median and "
         f"quartiles of {cpu['cpu']['gunicorn']['ratio']['n']} pairs, from a run of its "
-        "own:\n\n" + table((*head, "CPU a request"), rows) + _beside(results)
+        "own:\n\n"
+        + table((*head, "CPU a request"), rows)
+        + _beside(results)
+        + _small_site(scale)
     )
+
+
+def _small_site(scale: Figures) -> str:
+    """A heap as small as of most sites, with few workers; nothing if not measured."""
+    heap, modes = next(iter(scale["heaps"].items()))
+    if f"gunicorn {ALONE}" not in modes:
+        return ""
+    rows = [
+        (
+            f"{SHOWN[host]} {name}",
+            *(_total(modes.get(f"{host} {mode}"), count) for count in FEW),
+        )
+        for host in SHOWN
+        for mode, name in MODES.items()
+    ]
+    return (
+        f"\n\nThe same shop with a catalogue of {heap} MB, as small as many a site; "
+        "total PSS in MiB:\n\n" + table(("mode", *map(_workers, FEW)), rows)
+    )
+
+
+def _cpu(found: Figures, mode: str) -> str:
+    return {"plain": "1", "all": ratio(found["ratio"])}.get(mode, "-")
+
+
+def _workers(count: int) -> str:
+    return "1 worker" if count == 1 else f"{count} workers"
+
+
+def _total(mode: Figures | None, workers: int) -> str:
+    """Total PSS of a mode with so many workers, in MiB."""
+    at = mode["workers"].get(str(workers)) if mode else None
+    return mib(at["summary"]["total_pss"]) if at else "-"
 
 
 def _learned(results: Mapping[str, Figures], host: str) -> list[tuple[str, ...]]:
@@ -120,48 +164,62 @@ def _beside(results: Mapping[str, Figures]) -> str:
 # ---- when it will not help ------------------------------------------------------
 
 
-def _pair(before: float, after: float) -> tuple[str, str, str]:
-    saved = before - after
-    return f"{before:.0f}", f"{after:.0f}", f"{saved:.0f} ({saved / before:.0%})"
+def _row(case: str, *sizes: float | None) -> tuple[str, ...]:
+    """A case; MiB without preload, with it, with ours; saved over the better two."""
+    best = min(each for each in sizes[:-1] if each is not None)
+    ours = sizes[-1] or 0.0
+    shown = ("-" if each is None else f"{each:.0f}" for each in sizes)
+    return (case, *shown, f"{best - ours:.0f} ({(best - ours) / best:.0%})")
 
 
-def _at(scale: Figures, heap: str, workers: str) -> tuple[str, str, str]:
-    pair = [
-        scale["heaps"][heap][f"gunicorn {mode}"]["workers"][workers]["summary"]
-        for mode in ("plain", "all")
-    ]
-    return _pair(*(each["total_pss"]["median"] / MIB for each in pair))
+def _few(version: str, scale: Figures) -> list[tuple[str, ...]]:
+    """Few workers, with the smallest heap and the one that README shows."""
+    rows = []
+    counts = scale["method"]["plan"]["workers"]
+    for heap in dict.fromkeys((next(iter(scale["heaps"])), _heap(scale))):
+        modes = [scale["heaps"][heap].get(f"gunicorn {mode}") for mode in MODES]
+        for count in [each for each in FEW if each in counts]:
+            found = [
+                mode["workers"].get(str(count)) if mode else None for mode in modes
+            ]
+            totals = [
+                each["summary"]["total_pss"]["median"] / MIB if each else None
+                for each in found
+            ]
+            rows.append(
+                _row(f"{version}: {_workers(count)}, {heap} MB: total PSS", *totals)
+            )
+    return rows
 
 
 def limits(results: Results) -> str:
-    """Cases in which little is saved, plain and with all, in MiB, on gunicorn."""
+    """Few workers, and cases in which little is saved, in MiB, on gunicorn."""
     rows: list[tuple[str, ...]] = []
     for version, found in results.items():
-        scale, modes = found["scale"], found["instagram"]["modes"]
-        heaps = dict.fromkeys((next(iter(scale["heaps"])), _heap(scale)))
-        fewest = str(min(scale["method"]["plan"]["workers"]))
+        modes = found["instagram"]["modes"]
         ends = [
-            modes[f"gunicorn {mode}"]["summary"]["end"] for mode in ("plain", "all")
+            modes[key]["summary"]["end"]["private"]["median"] / MIB
+            if (key := f"gunicorn {mode}") in modes
+            else None
+            for mode in MODES
         ]
-        memory = [
+        made = [
             found["nelson"]["memory"][f"gunicorn {mode}"]["end"]["private"]["median"]
+            / MIB
             for mode in ("plain", "all")
         ]
-        rows += [
-            *(
-                (
-                    f"{version}: {fewest} workers, {heap} MB: total PSS",
-                    *_at(scale, heap, fewest),
-                )
-                for heap in heaps
-            ),
-            (
+        rows += _few(version, found["scale"])
+        rows.append(
+            _row(
                 f"{version}: requests that read most of the heap: private a worker",
-                *_pair(*(each["private"]["median"] / MIB for each in ends)),
-            ),
-            (
+                *ends,
+            )
+        )
+        rows.append(
+            _row(
                 f"{version}: memory that requests make (/nelson/): private a worker",
-                *_pair(*(each / MIB for each in memory)),
-            ),
-        ]
-    return table(("case", "plain", "with all", "saved"), rows)
+                None,
+                *made,
+            )
+        )
+    return table(("case", "no preload", "preload", "cow", "saved"), rows)

@@ -34,6 +34,17 @@ def machine() -> dict[str, object]:
     }
 
 
+def busy() -> str:
+    """What to say of a machine that does other work; nothing where it does not."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load <= cores:
+        return ""
+    return (
+        f"begun while the machine did other work (load {load:.0f} on {cores} cores): "
+        "times say little, memory is what it is"
+    )
+
+
 def versions() -> dict[str, str]:
     """Of the interpreter and of each package; what is not installed is left out."""
     found = {

@@ -53,6 +53,11 @@ IMMORTAL_OFF = ("COW_IMMORTAL", "off")
 WARM = ("COW_WARMUP", ",".join(WARMUP))
 
 
+def alone(host: str) -> Mode:
+    """What most sites run: each worker loads the application itself."""
+    return Mode("no preload", host, "each worker loads the site", preload=False)
+
+
 def plain(host: str) -> Mode:
     """The host's own way to share: preloading."""
     return Mode("plain", host, "preload, as the host does it")

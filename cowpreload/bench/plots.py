@@ -19,6 +19,7 @@ from cowpreload.units import MIB
 
 HASH = "cowpreload-json-sha256"
 PLAIN, OURS, GREY = "#b5563c", "#2f6f8f", "#9a9a9a"
+MODE_COLOURS = {"no preload": GREY, "plain": PLAIN, "all": OURS}
 LEARN = {  # colour and line of each mode
     "cold": (PLAIN, "-"),
     "list": (GREY, "-"),
@@ -105,7 +106,7 @@ def _scale(figures: Figures, new: Callable[..., Any]) -> Any:
             axis.plot(
                 [x for x, _ in points],
                 [y for _, y in points],
-                color=PLAIN if name == "plain" else OURS,
+                color=MODE_COLOURS[name],
                 linestyle="-" if host == "gunicorn" else "--",
                 marker="o",
                 markersize=3,

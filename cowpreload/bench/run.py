@@ -16,7 +16,7 @@ from cowpreload.bench import plots
 from cowpreload.bench.hall import Hall
 from cowpreload.bench.interrupt import Interrupted, interruptible
 from cowpreload.bench.journal import Journal, say
-from cowpreload.bench.machine import missing
+from cowpreload.bench.machine import busy, missing
 from cowpreload.bench.scenario_tables import report
 from cowpreload.bench.scenarios import (
     Options,
@@ -82,6 +82,8 @@ def run(names: Sequence[str], size: str, output: Path, options: Options) -> int:
                 plan = scenario.PLANS[size]
                 method = {"text": scenario.METHOD, "plan": vars(plan)}
                 journals.append(Journal(result_path(output, name), name, size, method))
+                if busy():
+                    journals[-1].note(busy())
                 scenario.run(hall, journals[-1], plan, options)
                 journals[-1].complete()
             code = int(bool(hall.wrong))

@@ -16,7 +16,7 @@ from itertools import chain
 
 from cowpreload.bench.hall import Hall
 from cowpreload.bench.journal import Journal, say
-from cowpreload.bench.mode import HOSTS, IMMORTAL_OFF, WARM, Mode, ours, plain
+from cowpreload.bench.mode import HOSTS, IMMORTAL_OFF, WARM, Mode, alone, ours, plain
 from cowpreload.bench.observe import (
     Exit,
     Memory,
@@ -78,7 +78,7 @@ def modes(host: str) -> tuple[Mode, ...]:
     """The attempts in the article's order, then what came after it."""
     frozen = "our worker with "
     return (
-        Mode("no preload", host, "each worker loads the site", preload=False),
+        alone(host),
         plain(host),
         Mode(
             "gc.disable()",

@@ -1,4 +1,4 @@
-"""How many workers fit: many workers and large heaps, plain against all.
+"""How many workers fit: few and many, small and large heaps, in three modes.
 
 The number that decides is the fitted cost of one more worker: the slope of total
 memory over the number of workers, once each worker has served the same requests.
@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from cowpreload.bench.hall import Hall
 from cowpreload.bench.journal import Journal, say
 from cowpreload.bench.machine import available
-from cowpreload.bench.mode import HOSTS, Mode, ours, plain
-from cowpreload.bench.observe import look, wait_forked
+from cowpreload.bench.mode import HOSTS, Mode, alone, ours, plain
+from cowpreload.bench.observe import QUIET, look, wait_forked, wait_quiet
 from cowpreload.bench.scenarios import Options
 from cowpreload.bench.site import browsing
 from cowpreload.bench.stats import Figures, fit, spread
 from cowpreload.units import MIB
 
 METHOD = (
-    "The example shop with a catalogue of so many MB (SHOP_CATALOGUE_MB). A fresh "
+    "The example shop with a catalogue of so many MB (SHOP_CATALOGUE_MB): without "
+    "preload, with it (plain), with all that cowpreload does. A fresh "
     "server for every combination; each worker serves the same number of requests on "
     "average, spread over the whole catalogue; then memory is read, master included. "
     "Fork: from the first worker seen to the last (looked at every ms); gunicorn "
@@ -41,22 +42,27 @@ class Plan:
         heaps: MB of the catalogue, and how often each combination is repeated.
         workers: numbers of workers, ascending.
         requests: a worker.
+        alone: most workers without preload, which load the site one by one: where
+            nothing is shared, few tell what one more costs.
         seconds: what the whole takes on a machine of 2 cores, about.
     """
 
     heaps: tuple[tuple[int, int], ...]
     workers: tuple[int, ...]
     requests: int
+    alone: int
     seconds: int
 
 
 PLANS = {
-    "full": Plan(((50, 2), (250, 2), (1000, 1)), (2, 4, 8, 16, 32), 25, 780),
-    "quick": Plan(((50, 1),), (2, 6), 10, 20),
-    "tiny": Plan(((5, 1),), (1, 2), 4, 10),
+    "full": Plan(
+        ((5, 1), (50, 1), (250, 1), (1000, 1)), (1, 2, 4, 8, 16, 32), 25, 4, 700
+    ),
+    "quick": Plan(((50, 1),), (1, 2, 4), 10, 2, 24),
+    "tiny": Plan(((5, 1),), (1, 2), 4, 2, 12),
 }
 MODES: tuple[Mode, ...] = tuple(
-    mode for host in HOSTS for mode in (plain(host), ours(host))
+    mode for host in HOSTS for mode in (alone(host), plain(host), ours(host))
 )
 
 
@@ -71,6 +77,9 @@ def _measure(hall: Hall, mode: Mode, heap: int, workers: int, plan: Plan) -> Fig
         seen = wait_forked(server, workers)
         server.wait_serving(workers=workers, seconds=300)
         ready = time.perf_counter()
+        if not mode.preload:  # others may load still; one that answers says nothing
+            wait_quiet(server)
+            ready = time.perf_counter() - QUIET
         paths = browsing(server, plan.requests * workers)
         hall.load(server, paths, concurrency=max(4, workers))
         memory = look(server)
@@ -135,7 +144,8 @@ def _row(
     """One mode at one heap, for every number of workers."""
     points: list[tuple[int, int]] = []
     place = ("heaps", str(heap), mode.key)
-    for workers in plan.workers:
+    most = plan.workers[-1] if mode.preload else plan.alone
+    for workers in (each for each in plan.workers if each <= most):
         runs: list[Figures] = []
         for repeat in range(repeats):
             what = f"scale: {mode.shown}, {heap} MB, {workers} workers"
