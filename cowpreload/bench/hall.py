@@ -7,8 +7,9 @@ when `closing` returns, however the scenario came to its end.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cowpreload import plugin_build
@@ -50,8 +51,9 @@ class Hall:
         wrong: answers that were wrong or missing, over all loads not told otherwise.
     """
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, say: Callable[[str], None] = say) -> None:
         self.site = site
+        self._say = say
         self.wrong = 0
         self._running: list[Server] = []
         self._plugins: Path | None = None
@@ -59,9 +61,9 @@ class Hall:
 
     @classmethod
     @contextlib.contextmanager
-    def closing(cls, site: Site) -> Iterator[Hall]:
+    def closing(cls, site: Site, say: Callable[[str], None] = say) -> Iterator[Hall]:
         """A hall whose servers are all ended at last."""
-        hall = cls(site)
+        hall = cls(site, say)
         try:
             yield hall
         finally:
@@ -73,7 +75,7 @@ class Hall:
     def plugins(self) -> Path:
         """The folder of the uWSGI plugin, which is built when it is first needed."""
         if self._plugins is None:
-            say("building the uWSGI plugin")
+            self._say("building the uWSGI plugin")
             directory = self.site.directory / "plugins"
             plugin_build.build(script("uwsgi"), directory)
             self._plugins = directory
@@ -175,7 +177,7 @@ class Hall:
         )
         if not may_fail and report.wrong + report.failed:
             self.wrong += report.wrong + report.failed
-            say(f"NOT RIGHT: {report.errors[:3]}; log {server.log_path}")
+            self._say(f"NOT RIGHT: {report.errors[:3]}; log {server.log_path}")
         return report
 
 
@@ -187,16 +189,27 @@ def paired(
     *,
     may_fail: bool = False,
 ) -> tuple[list[Block], list[Block]]:
-    """Serve each block from both, side by side and in changing order.
+    """Serve each block from both, side by side and in changing order."""
+    one, two = in_turn(partial(hall.load, may_fail=may_fail), (first, second), blocks)
+    return one, two
+
+
+def in_turn(
+    load: Callable[[Server, Sequence[str]], LoadReport],
+    servers: Sequence[Server],
+    blocks: Sequence[Sequence[str]],
+) -> list[list[Block]]:
+    """Serve each block from every server, another one first each time; a list each.
 
     A minute apart, the same server was seen to differ by 30 % on a shared machine: only
     the ratio of two figures of one block means something.
     """
-    given: tuple[list[Block], list[Block]] = ([], [])
-    servers = ((first, given[0]), (second, given[1]))
-    for number, paths in enumerate(blocks):
-        for server, served in servers if number % 2 else servers[::-1]:
+    given: list[list[Block]] = [[] for _ in servers]
+    served = list(zip(servers, given, strict=True))
+    for number, paths in enumerate(blocks, start=1):
+        turn = number % len(served)
+        for server, its in served[turn:] + served[:turn]:
             before = cpu_seconds(server)
-            report = hall.load(server, paths, may_fail=may_fail)
-            served.append(Block(report, cpu_seconds(server) - before))
+            report = load(server, paths)
+            its.append(Block(report, cpu_seconds(server) - before))
     return given

@@ -124,19 +124,23 @@ class Server:
         finally:
             connection.close()
 
-    def _serves(self, path: str) -> bool:
+    def _serves(self, path: str, status: int | None) -> bool:
         if self.process.poll() is not None:
             raise RuntimeError(f"ended with {self.process.returncode}:\n{self.log}")
         try:
-            return self.get(path, timeout=5)[0] == 200
+            return status in (None, self.get(path, timeout=5)[0])
         except OSError:
             return False
 
     def wait_serving(
-        self, path: str = "/", workers: int = 1, seconds: float = 60
+        self,
+        path: str = "/",
+        workers: int = 1,
+        seconds: float = 60,
+        status: int | None = 200,
     ) -> Server:
-        """Return when `path` answers 200 and `workers` processes live."""
-        wait_until(lambda: self._serves(path), seconds, f"serving {path}")
+        """Return when `path` answers so (None: anything), and `workers` live."""
+        wait_until(lambda: self._serves(path, status), seconds, f"serving {path}")
         wait_until(lambda: len(self.workers()) >= workers, seconds, "workers")
         return self
 

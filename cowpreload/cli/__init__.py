@@ -25,6 +25,7 @@ from cowpreload.cli import (
     settings,
     status,
     top,
+    tryout,
     warmup,
     why,
 )
@@ -41,6 +42,7 @@ COMMANDS = {
     "settings": settings,
     "status": status,
     "top": top,
+    "try": tryout,
     "warmup": warmup,
     "why": why,
 }

@@ -105,7 +105,7 @@ PARTS = {
     "writers": {"room"},
     "settling": {"freezing", "writers"},
 }
-COMPOSE = {"hosts", "cli", "bench", "doctor"}
+COMPOSE = {"hosts", "cli", "bench", "doctor", "tryout"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 
 
@@ -164,6 +164,12 @@ def test_no_file_is_too_long() -> None:
 def test_all_files_say_what_they_are() -> None:
     trees = {path: ast.parse(path.read_text()) for path in MODULES}
     assert [path for path, tree in trees.items() if not ast.get_docstring(tree)] == []
+
+
+def test_what_try_concludes_needs_no_server() -> None:
+    for name in ("records", "plan", "answers", "logs", "advice"):
+        used = imports(PACKAGE / "tryout" / f"{name}.py")
+        assert used <= BASE | {"tryout", "shapes"}, name
 
 
 @pytest.mark.parametrize("name", ["_cow", "_offsets"])
