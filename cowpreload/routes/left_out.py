@@ -66,6 +66,9 @@ _PAIRS = {
         *(("web", "socket"), ("long", "poll"), ("event", "stream")),
     )
 }
+# What it is called where it is a page of its own. Superset's /dashboard/new/ makes an
+# empty dashboard at each look; elsewhere, an empty form stays cold.
+_PAGES = {"new": "makes something"}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 
 
@@ -91,6 +94,8 @@ def why_left_out(route: Route) -> str:
     if route.why_not:
         return route.why_not
     for text in (*route.path.split("/"), *route.names):
+        if text in _PAGES:
+            return f"`{text}` {_PAGES[text]}"
         reason = _why(text)
         if reason:
             return reason

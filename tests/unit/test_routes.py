@@ -69,7 +69,7 @@ def test_a_path_is_written_as_in_a_request_line() -> None:
     [
         *("logout", "log-out", "auth.signOut", "user_delete", "DeleteView", "cron"),
         *("reset", "unsubscribe", "shutdown", "clear-cache", "export.csv", "stream"),
-        *("static", "media", "sendMail", "oauth2"),
+        *("static", "media", "sendMail", "oauth2", "new"),
     ],
 )
 def test_what_ends_or_changes_something_is_never_requested(name: str) -> None:
@@ -79,7 +79,11 @@ def test_what_ends_or_changes_something_is_never_requested(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["blog/out", "catalogue", "product", "deletions", "login", "news", "resets"]
+    "name",
+    [
+        *("blog/out", "catalogue", "product", "deletions", "login", "news", "resets"),
+        *("whats-new", "new_arrivals"),
+    ],
 )
 def test_a_name_that_only_looks_like_it_is_requested(name: str) -> None:
     assert why_left_out(Route(f"/{name}")) == ""
