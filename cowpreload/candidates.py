@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-_SHOWN = 5  # paths in one line
+# In one line: paths, and characters of one.
+_SHOWN = 5
+_LONGEST = 200
+# Why the last of many stay cold. What is listed comes first, and has its own time.
+NO_TIME = "no time is left; list it if it matters"
 
 
 @dataclass(frozen=True)
@@ -202,4 +206,8 @@ class AutoReport:
 def _some(paths: list[str]) -> str:
     """The first of them; a site's admin may be dozens that redirect."""
     more = len(paths) - _SHOWN
-    return ",".join(paths[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    shown = [
+        f"{each[:_LONGEST]}..." if len(each) > _LONGEST else each
+        for each in paths[:_SHOWN]
+    ]
+    return ",".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -20,10 +20,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-from cowpreload.candidates import Candidate, Tried
+from cowpreload.candidates import NO_TIME, Candidate, Tried
+from cowpreload.forks import Forks
 from cowpreload.trial_child import Messages, Work, children, end_all, run
 
 # The time limit of a candidate is at most this share of the time for all: one that
@@ -56,7 +56,9 @@ class Limits:
 class _Child:
     """One forked child, from here."""
 
-    def __init__(self, candidates: Sequence[Candidate], work: Work) -> None:
+    def __init__(
+        self, candidates: Sequence[Candidate], work: Work, forks: Forks
+    ) -> None:
         self._reading, writing = os.pipe()
         self.pid, master = 0, os.getpid()
         close = _real("os", "close")
@@ -66,13 +68,17 @@ class _Child:
             with warnings.catch_warnings():  # on the threads that it loses
                 warnings.simplefilter("ignore", DeprecationWarning)
                 try:
-                    self.pid = _real("os", "fork")()
+                    self.pid = (forks.fork or _real("os", "fork"))()
                 except BaseException:
                     close(self._reading)
                     raise
             if self.pid == 0:
-                ours = partial(close, self._reading)
-                run(candidates, work, Messages(writing), before, master, ours)
+
+                def begin() -> None:
+                    close(self._reading)
+                    forks.begin(master)
+
+                run(candidates, work, Messages(writing), before, begin)
         finally:
             close(writing)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -139,6 +145,7 @@ class Trial:
     Attributes:
         tried: in the order of the trial.
         note: why it ended before all were tried, or "".
+        faults: what cost more than the page that was being tried.
     """
 
     def __init__(
@@ -146,21 +153,22 @@ class Trial:
         work: Work,
         limits: Limits,
         stopped: Callable[[], bool],
-        reaped: Callable[[int], None] = lambda pid: None,
+        forks: Forks,
     ) -> None:
         """Prepare one.
 
         Args:
             stopped: whether to break it off.
-            reaped: is called with the pid of each child that is.
+            forks: of the host.
         """
         self._work = work
-        self._reaped = reaped
+        self._forks = forks
         self._limit = min(limits.candidate, limits.all * _SHARE)
         self._until = time.monotonic() + limits.all
         self._stopped = stopped
         self.tried: list[Tried] = []
         self.note = ""
+        self.faults: list[str] = []
 
     def over(self, candidates: Sequence[Candidate]) -> None:
         """Try them, in as many children as it takes."""
@@ -182,7 +190,7 @@ class Trial:
             if self._stopped():
                 self.note = "a signal waits"
             elif now >= self._until:
-                self.note = "no time is left"
+                self.note = NO_TIME
             if self.note or now >= until:
                 return None
             wait = min(_LOOK_SECONDS, until - now, self._until - now)
@@ -198,7 +206,7 @@ class Trial:
         reason = ""
         closing = False
         began = 0.0
-        child = _Child(candidates, self._work)
+        child = _Child(candidates, self._work, self._forks)
         try:
             limit = max(self._limit, _SETTLING_SECONDS)
             while (message := self._wait(child, limit)) is not None:
@@ -231,20 +239,24 @@ class Trial:
             pass
         finally:
             how = child.end()
-            self._reaped(child.pid)
+            self._forks.reaped(child.pid)
         reason = reason or how
         if begun is not None:
             self._done(begun, {"seconds": time.monotonic() - began} | answer, reason)
         elif len(self.tried) > before:
-            self._spoil(before, f"the child that tried it: {reason}")
+            self._spoil(before, reason)
         else:
             self.note = f"its child: {reason}"
 
     def _spoil(self, first: int, reason: str) -> None:
         """Drop all that one child has tried: it did not come to its own end."""
+        dropped, pages = f"the child that tried it: {reason}", 0
         for number in range(first, len(self.tried)):
             if not self.tried[number].dropped:
-                self.tried[number] = replace(self.tried[number], dropped=reason)
+                self.tried[number] = replace(self.tried[number], dropped=dropped)
+                pages += 1
+        if pages:
+            self.faults.append(f"{pages} tried in one child stay cold: {reason}")
 
     def _done(
         self, candidate: Candidate | None, answer: dict[str, Any], left: str

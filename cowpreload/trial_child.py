@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from cowpreload import _core, collector
+from cowpreload import collector
 from cowpreload.candidates import Answered, Candidate
 from cowpreload.errors import said
 from cowpreload.units import MIB, format_size
@@ -252,21 +252,17 @@ def run(
     work: Work,
     messages: Messages,
     mask: Iterable[int],
-    master: int,
     begin: Callable[[], object],
 ) -> NoReturn:
     """In the child, at once after the fork; never returns.
 
     Args:
         mask: the signals that were blocked in the master.
-        master: its pid.
-        begin: close what is the master's of the pipe.
+        begin: the host's, and what is the master's of the pipe.
     """
     try:
         begin()
         _default_signals(mask)
-        # A master that is killed must not leave it: it holds the listening sockets.
-        _core.end_with(master)
         signal.setitimer(signal.ITIMER_REAL, work.seconds)  # an application may undo it
         collector.stop()  # it writes to all that is shared
         collector.unfreeze()  # what looks at the heap must see all of it

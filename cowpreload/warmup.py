@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from cowpreload.candidates import Candidate, Tried
+from cowpreload.candidates import NO_TIME, Candidate, Tried
 from cowpreload.deadline import Bounds, unsaid
 from cowpreload.errors import WarmupError, fault, is_interrupt
 from cowpreload.records import WarmupReport
@@ -135,8 +135,10 @@ def warm_found(
     until = time.monotonic() + seconds
 
     def wanted() -> Iterator[Candidate]:
-        for each in survivors:
-            for _ in range(settings.warmup_repeat):
+        # All of them once, then again: where the time is short, a first request brings
+        # more than a second one.
+        for _ in range(settings.warmup_repeat):
+            for each in survivors:
                 if each not in tried or not tried[each].dropped:
                     yield each
 
@@ -152,7 +154,7 @@ def warm_found(
     serves = page_seconds is not None
     limit = min(settings.warmup_timeout, page_seconds or seconds)
     bounds = Bounds(limit, say, fatal=False, ends=not serves)
-    why_cold = "no time is left"
+    why_cold = NO_TIME
     try:
         visit(app, wanted(), manner, bounds, answered)
     except BaseException as error:  # of a lifespan, or of the end of the loop

@@ -13,10 +13,8 @@
 
 #define HOST "cowpreload.hosts.uwsgi"
 #define APPS "cowpreload.hosts.uwsgi_apps"
-#define WARMUP "cowpreload.hosts.uwsgi_warmup"
-#define PLUGIN "cowpreload.hosts.uwsgi_plugin"
 
-static char *settings_text;
+char *cow_settings_text;
 static int exits_fast;
 static int notes;
 static int handlers_begun;
@@ -47,10 +45,10 @@ long long cow_number(PyObject *result) {
 }
 
 struct cow_api *cow_bridge_configure(void) {
-    settings_text = cow_options_text();
+    cow_settings_text = cow_options_text();
     PyGILState_STATE gil = PyGILState_Ensure();
     long long address = cow_number(
-        cow_call(HOST, "configure", "(ssiiiii)", settings_text, COW_BUILD_VERSION,
+        cow_call(HOST, "configure", "(ssiiiii)", cow_settings_text, COW_BUILD_VERSION,
                  uwsgi.numproc, uwsgi.lazy || uwsgi.lazy_apps, uwsgi.master_process,
                  uwsgi.async > 1 || uwsgi.loop != NULL, cow_options_event_log()));
     if (address > 0) exits_fast = cow_number(cow_call(HOST, "exits_fast", "()")) == 1;
@@ -63,23 +61,19 @@ int cow_bridge_exits_fast(void) { return exits_fast; }
 
 int cow_bridge_notes(void) { return notes; }
 
-/* The interpreter of an application; NULL if it is of another language. */
-static PyInterpreterState *interpreter_of(const struct uwsgi_app *app) {
+PyInterpreterState *cow_interpreter_of(const struct uwsgi_app *app) {
     return app->modifier1 == 0 ? PyThreadState_GetInterpreter(app->interpreter) : NULL;
 }
 
-typedef int (*each_interpreter)(PyInterpreterState *interpreter, int is_main);
-
-/* Run `work` in every interpreter that has an application, and in the main one.
- * Called with the GIL and the main interpreter's thread state. */
-static int in_each_interpreter(each_interpreter work) {
+int cow_in_each_interpreter(cow_each_interpreter work) {
     struct uwsgi_app *apps = uwsgi.workers[uwsgi.mywid].apps;
     int count = uwsgi.workers[uwsgi.mywid].apps_cnt, code;
     PyInterpreterState *main_interpreter = PyInterpreterState_Main();
     for (int i = 0; i < count; i++) {
-        PyInterpreterState *here = interpreter_of(&apps[i]);
+        PyInterpreterState *here = cow_interpreter_of(&apps[i]);
         int seen = !here || here == main_interpreter;
-        for (int j = 0; j < i && !seen; j++) seen = here == interpreter_of(&apps[j]);
+        for (int j = 0; j < i && !seen; j++)
+            seen = here == cow_interpreter_of(&apps[j]);
         if (seen) continue;
         PyThreadState *inner = PyThreadState_New(here);
         PyThreadState *outer = PyThreadState_Swap(inner);
@@ -92,122 +86,14 @@ static int in_each_interpreter(each_interpreter work) {
     return work(main_interpreter, 1);
 }
 
-/* All mount points, so that each application warms the paths that are its own. */
-static PyObject *mount_points(void) {
-    struct uwsgi_app *apps = uwsgi.workers[uwsgi.mywid].apps;
-    int count = uwsgi.workers[uwsgi.mywid].apps_cnt;
-    PyObject *names = PyList_New(count);
-    for (int i = 0; names && i < count; i++)
-        PyList_SetItem(names, i,
-                       PyUnicode_DecodeLatin1(apps[i].mountpoint,
-                                              apps[i].mountpoint_len, "replace"));
-    return names;
-}
-
-static int hook(PyInterpreterState *here, int is_main) {
-    cow_system_exit_hook();
-    return 0;
-}
-
-static long long warmed, findings, frozen, freeze_ms;
-static unsigned long long immortal;
-static int wants_immortal;
-static int kept_signal;
-
-int cow_bridge_kept_signal(void) { return kept_signal; }
-
-int cow_bridge_immortal(void) { return immortal > 0; }
-
-static int warm(PyInterpreterState *here, int is_main) {
-    struct uwsgi_app *apps = uwsgi.workers[uwsgi.mywid].apps;
-    for (int i = 0; i < uwsgi.workers[uwsgi.mywid].apps_cnt; i++) {
-        if (interpreter_of(&apps[i]) != here) continue;
-        PyObject *names = mount_points();
-        long long requests = cow_number(
-            cow_call(WARMUP, "warm", "(sOiNii)", settings_text, apps[i].callable, i,
-                     names, uwsgi.default_app, uwsgi.manage_script_name));
-        if (requests < 0) return -1;
-        warmed += requests;
-    }
-    return 0;
-}
-
-static int settle(PyInterpreterState *here, int is_main) {
-    long long found =
-        cow_number(cow_call(APPS, "settle", "(si)", settings_text, is_main));
-    if (found < 0) return -1;
-    findings += found;
-    return 0;
-}
-
-/* uWSGI calls an application with a tuple that it fills anew for each request, which
- * Python only allows for one that nobody else holds: an immortal one is refused. */
-static void keep_arguments(PyObject *keep) {
-    struct uwsgi_app *apps = uwsgi.workers[uwsgi.mywid].apps;
-    for (int i = 0; i < uwsgi.workers[uwsgi.mywid].apps_cnt; i++)
-        for (int core = 0; interpreter_of(&apps[i]) && core < uwsgi.cores; core++)
-            if (PyList_Append(keep, apps[i].args[core])) PyErr_Print();
-}
-
-/* The walk as freezing.py takes it: over the interpreter that calls it. */
-static PyObject *walk(PyObject *unused, PyObject *arguments) {
-    struct cow_walk out;
-    PyObject *keep, *held;
-    if (!PyArg_ParseTuple(arguments, "OO", &keep, &held)) return NULL;
-    keep_arguments(keep);
-    int code = cow_api->immortal_walk(keep, held, COW_FILL_DEFAULT, &out);
-    immortal += out.objects;
-    return Py_BuildValue("(sKKKKK)", code ? cow_api->strerror(code) : "", out.objects,
-                         out.kept, out.hashes, out.utf8, out.versions);
-}
-
-static PyMethodDef walk_method = {"walk", walk, METH_VARARGS, NULL};
-
-static int freeze(PyInterpreterState *here, int is_main) {
-    PyObject *function = wants_immortal ? PyCFunction_New(&walk_method, NULL) : NULL;
-    struct timespec began, over;
-    clock_gettime(CLOCK_MONOTONIC, &began);
-    long long objects = cow_number(cow_call(APPS, "freeze_here", "(sO)", settings_text,
-                                            function ? function : Py_None));
-    Py_XDECREF(function);
-    if (objects < 0) return -1;
-    clock_gettime(CLOCK_MONOTONIC, &over);
-    frozen += objects;
-    freeze_ms +=
-        (over.tv_sec - began.tv_sec) * 1000 + (over.tv_nsec - began.tv_nsec) / 1000000;
-    return 0;
-}
-
-int cow_bridge_stage(void) {
-    PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *functions = cow_serving_functions(&walk_method);
-    int code = cow_number(cow_call(PLUGIN, "meet", "(N)", functions)) < 0 ? -1 : 0;
-    Py_XDECREF(cow_call(WARMUP, "name_unserved", "(sNi)", settings_text, mount_points(),
-                        uwsgi.default_app));
-    if (!code) code = in_each_interpreter(warm);
-    if (!code)
-        kept_signal = (int)cow_number(cow_call(WARMUP, "signal_that_waits", "()"));
-    if (!code) code = in_each_interpreter(settle);
-    if (!code && cow_number(cow_call(HOST, "allow_fork", "(L)", findings)) < 0)
-        code = -1;
-    if (!code) wants_immortal = cow_number(cow_call(HOST, "immortal", "()")) == 1;
-    if (!code) code = in_each_interpreter(hook);
-    if (!code) code = in_each_interpreter(freeze);
-    if (!code && cow_number(cow_call(HOST, "sealed", "(LLLKL)", warmed, findings,
-                                     frozen, immortal, freeze_ms)) < 0)
-        code = -1;
-    PyGILState_Release(gil);
-    return code;
-}
-
 static int begin(PyInterpreterState *here, int is_main) {
-    return cow_number(cow_call(APPS, "begin", "(s)", settings_text)) < 0 ? -1 : 0;
+    return cow_number(cow_call(APPS, "begin", "(s)", cow_settings_text)) < 0 ? -1 : 0;
 }
 
 int cow_bridge_begin(void) {
     struct uwsgi_worker *worker = &uwsgi.workers[uwsgi.mywid];
     PyGILState_STATE gil = PyGILState_Ensure();
-    int code = in_each_interpreter(begin);
+    int code = cow_in_each_interpreter(begin);
     if (!code)
         code = cow_number(cow_call(
                    HOST, "begin", "(iiKKK)", uwsgi.mywid, uwsgi.worker_reload_mercy,
@@ -226,7 +112,7 @@ static int after_fork(PyInterpreterState *here, int is_main) {
 
 int cow_bridge_after_fork(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    int code = in_each_interpreter(after_fork);
+    int code = cow_in_each_interpreter(after_fork);
     if (code) Py_XDECREF(cow_call(HOST, "after_fork_failed", "(i)", uwsgi.mywid));
     PyGILState_Release(gil);
     return code;
@@ -256,9 +142,9 @@ static int flush_the_rest(PyInterpreterState *here, int is_main) {
 
 void cow_bridge_flush(int code) {
     (void)cow_api->deadline_begin(code);
-    (void)in_each_interpreter(flush_files);
+    (void)cow_in_each_interpreter(flush_files);
     cow_api->flush_stdio();
-    (void)in_each_interpreter(flush_the_rest);
+    (void)cow_in_each_interpreter(flush_the_rest);
     cow_api->deadline_end();
 }
 
@@ -268,7 +154,7 @@ static int unfreeze(PyInterpreterState *here, int is_main) {
 
 void cow_bridge_unfreeze(void) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    (void)in_each_interpreter(unfreeze);
+    (void)cow_in_each_interpreter(unfreeze);
     PyGILState_Release(gil);
 }
 
@@ -293,5 +179,5 @@ int cow_bridge_exit_handlers(volatile int *taken) {
     handlers_thread = pthread_self();
     pending_code = cow_system_exit_pending();
     Py_XDECREF(cow_call(HOST, "leaving", "()"));
-    return in_each_interpreter(run_handlers);
+    return cow_in_each_interpreter(run_handlers);
 }

@@ -93,7 +93,7 @@ static int all_are_ready(void) {
  * misses that, and uWSGI waits for it until worker-reload-mercy, 60 s. */
 static void give_kept_signal(void) {
     static int cycles, given;
-    int number = cow_bridge_kept_signal();
+    int number = cow_trial_kept_signal();
     if (given || number <= 0) return;
     if (number == SIGHUP && !all_are_ready() && cycles++ < 10) return;
     given = 1;

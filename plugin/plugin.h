@@ -6,9 +6,10 @@
  * runs in the worker without the plugin.
  *
  * Files: plugin.c the hooks, identity.c whether this is the binary we were built
- * for, options.c the ini, bridge.c what is called in Python, turn.c the master's turns,
- * serving.c what they ask of it, metrics.c what uWSGI shows of workers, system_exit.c
- * what an application's SystemExit becomes, worker.c what ends a worker.
+ * for, options.c the ini, bridge.c what is called in Python, stage.c the stages before
+ * the first fork, trial.c the child of a trial, turn.c the master's turns, serving.c
+ * what they ask of it, metrics.c what uWSGI shows of workers, system_exit.c what an
+ * application's SystemExit becomes, worker.c what ends a worker.
  */
 #ifndef COW_PLUGIN_H
 #define COW_PLUGIN_H
@@ -28,7 +29,8 @@ int cow_options_event_log(void); /* a descriptor, or -1: Python opens it */
 /* identity.c: ends the process with the command that mends it. */
 void cow_identity_check(void);
 
-/* bridge.c: 0 or -1 (Python has printed why). Each takes and gives back the GIL. */
+/* bridge.c and stage.c: 0 or -1 (Python has printed why). Each takes and gives back the
+ * GIL. */
 struct cow_api *cow_bridge_configure(void);
 int cow_bridge_stage(void);
 int cow_bridge_begin(void);
@@ -38,8 +40,6 @@ int cow_bridge_ready(void);
 int cow_bridge_exits_fast(void);
 /* Whether what is served is to be noted, for a warm up. */
 int cow_bridge_notes(void);
-/* What was sent while pages were requested that nobody has listed; 0: nothing. */
-int cow_bridge_kept_signal(void);
 /* Whether the heap has become immortal: Python's finalization must not see it. */
 int cow_bridge_immortal(void);
 /* Give the collector back what was frozen, for a whole finalization. */
@@ -61,8 +61,10 @@ int cow_bridge_pending_code(void);
 /* turn.c: at each of the master's cycles. */
 void cow_turn(void);
 
-/* serving.c: whether this process is the child of a trial, not the master. */
-int cow_serving_in_trial(void);
+/* trial.c: whether this process is the child of a trial, not the master. */
+int cow_trial_in_child(void);
+/* What was sent while pages were requested that nobody has listed; 0: nothing. */
+int cow_trial_kept_signal(void);
 
 /* metrics.c: where metrics are enabled; before the board is there. */
 void cow_metrics_register(void);

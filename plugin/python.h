@@ -24,6 +24,8 @@
 #pragma weak PyErr_NormalizeException
 #pragma weak PyErr_Print
 #pragma weak PyEval_SaveThread
+#pragma weak PyErr_SetFromErrno
+#pragma weak PyExc_OSError
 #pragma weak PyExc_SystemExit
 #pragma weak PyGILState_Ensure
 #pragma weak PyGILState_Release
@@ -47,6 +49,7 @@
 #pragma weak PyThreadState_Swap
 #pragma weak PyType_GetDict
 #pragma weak PyType_Modified
+#pragma weak PyUnicode_AsUTF8
 #pragma weak PyUnicode_DecodeLatin1
 #pragma weak _Py_Dealloc
 #pragma weak _Py_NoneStruct

@@ -16,7 +16,7 @@ static const int kept[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGUSR1};
 
 static struct sigaction before[KEPT], before_child, before_alarm;
 static volatile sig_atomic_t came[KEPT];
-static int held, in_trial;
+static int held;
 
 static void note(int signal) {
     for (size_t i = 0; i < KEPT; i++) came[i] |= kept[i] == signal;
@@ -83,24 +83,6 @@ static PyObject *writes_log(PyObject *unused, PyObject *none) {
     return PyLong_FromLong(uwsgi.log_master && !uwsgi.threaded_logger);
 }
 
-/* The child of a trial is not the master: uWSGI's exit handlers and its record of who
- * holds a lock go by this. */
-static PyObject *in_child(PyObject *unused, PyObject *none) {
-    uwsgi.mypid = getpid();
-    in_trial = 1;
-    cow_worker_keep_status(); /* C code of a page may call exit() */
-    Py_RETURN_NONE;
-}
-
-/* It may have been killed with a lock of uWSGI's, a cache's for one; for its own
- * children, uWSGI does the same. */
-static PyObject *after_child(PyObject *unused, PyObject *pid) {
-    uwsgi_deadlock_check((pid_t)PyLong_AsLongLong(pid));
-    Py_RETURN_NONE;
-}
-
-int cow_serving_in_trial(void) { return in_trial; }
-
 static PyMethodDef methods[] = {
     {"hold", hold, METH_NOARGS, NULL},
     {"waits", waits, METH_NOARGS, NULL},
@@ -108,8 +90,6 @@ static PyMethodDef methods[] = {
     {"is_alone", is_alone, METH_NOARGS, NULL},
     {"uid", uid, METH_NOARGS, NULL},
     {"writes_log", writes_log, METH_NOARGS, NULL},
-    {"in_child", in_child, METH_NOARGS, NULL},
-    {"after_child", after_child, METH_O, NULL},
     {NULL},
 };
 
@@ -125,6 +105,8 @@ PyObject *cow_serving_functions(PyMethodDef *walk) {
     PyObject *found = PyDict_New();
     int code = found ? add(found, walk) : -1;
     for (PyMethodDef *each = methods; !code && each->ml_name; each++)
+        code = add(found, each);
+    for (PyMethodDef *each = cow_trial_methods; !code && each->ml_name; each++)
         code = add(found, each);
     if (code) Py_CLEAR(found);
     return found;

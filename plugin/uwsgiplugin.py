@@ -26,6 +26,8 @@ GCC_LIST = [
     "identity",
     "options",
     "bridge",
+    "stage",
+    "trial",
     "turn",
     "serving",
     "metrics",

@@ -150,7 +150,7 @@ int cow_worker_leaves_fast(void) {
 
 void cow_worker_atexit(void) {
     /* C code of a page has called exit(): the exit handlers are the master's. */
-    if (cow_serving_in_trial()) _exit(status);
+    if (cow_trial_in_child()) _exit(status);
     if (!cow_api || getpid() != uwsgi.mypid)
         return; /* or the application's own child */
     /* Somebody has finalized Python: nothing of ours can run in it. */

@@ -20,13 +20,14 @@ from cowpreload.candidates import Found, Tried, by_page
 from cowpreload.cli.learned import show_learned
 from cowpreload.errors import NotFoundError, said
 from cowpreload.hosts.auto import Automatic
+from cowpreload.hosts.forks import FORKS
 from cowpreload.hosts.keeping import Keeping
+from cowpreload.hosts.signing_in import SECONDS, signed_in_after_trial
 from cowpreload.interface import name_as_given
 from cowpreload.kinds import AUTO
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read
 from cowpreload.units import format_size
-from cowpreload.warmup_user import signed_in
 from cowpreload.warmup_visits import Manner
 
 HELP = "list the pages that cow-warmup=auto knows of a server or an application"
@@ -124,9 +125,11 @@ def run(arguments: argparse.Namespace) -> int:
     manner = Manner.of(app, settings, prefix)
     kept = _kept(arguments.app, settings, prefix)
     try:
-        with signed_in(settings.warmup_user, _say, settings.warmup_timeout) as cookie:
+        within = min(settings.warmup_timeout, SECONDS)
+        user = signed_in_after_trial(settings.warmup_user, _say, within, FORKS)
+        with user as cookie:
             manner = replace(manner, cookie=cookie)
-            automatic = Automatic(app, settings, manner, before, _say, kept=kept)
+            automatic = Automatic(app, settings, manner, before, FORKS, _say, kept=kept)
             found = automatic.candidates()
             tried, note = (
                 automatic.trial(found.candidates) if found.candidates else ([], "")

@@ -34,6 +34,7 @@ from cowpreload.doctor.ways import (
 )
 from cowpreload.errors import WarmupError, said
 from cowpreload.hosts.auto import Automatic
+from cowpreload.hosts.forks import FORKS
 from cowpreload.hosts.laying import Laying
 from cowpreload.kinds import AUTO
 from cowpreload.settings import Settings
@@ -99,7 +100,7 @@ class _Run:
         ) as cookie:
             manner = replace(manner, cookie=cookie)
             automatic = Automatic(
-                app, settings, manner, before, self._say, seconds=self._seconds
+                app, settings, manner, before, FORKS, self._say, seconds=self._seconds
             )
             survivors = self._try(automatic) if self._orders["pages"] else []
             listed = manner.each_way(map(Candidate, settings.warmup_listed))

@@ -2,8 +2,8 @@
 
 Takes an application in its master, on either host or none, for `cow-warmup = auto` and
 `cow-warmup-file`; gives an AutoReport, with what is to be said of it. Whatever fails
-here leaves pages cold and ends no start. Main interpreter only: it needs the native
-core, by way of the trial.
+here leaves pages cold and ends no start. Must not import the native core: uWSGI may
+give an application an interpreter of its own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cowpreload.candidates import Answered, AutoReport, Candidate, Found, Tried
 from cowpreload.closing import close_all
 from cowpreload.deadline import Bounds, unsaid
 from cowpreload.errors import is_interrupt, said
+from cowpreload.forks import Forks
 from cowpreload.freezing import thaw
 from cowpreload.hosts import children, closings
 from cowpreload.routes import MOST, find
@@ -42,13 +43,13 @@ class Automatic:
     Attributes:
         manner: how it is asked.
         before: descriptors() of a moment before it was loaded.
+        forks: of the host.
         say: logs a line on a page.
+        warn: logs a line on what costs many pages, where nobody reads those.
         stopped: whether a signal waits that should not wait for pages.
         serves: whether a path is this application's.
         at_fork: whether the host's forks call what os.register_at_fork() was given.
         seconds: what the trial may take, and the master after it.
-        in_child: the host's, in each child of the trial, before anything else.
-        after_child: the host's, in the master, with the pid of one that is reaped.
         kept: what a warm-up file has, where there is one.
         page_seconds: of a master that serves: what a page may take in it.
     """
@@ -57,15 +58,15 @@ class Automatic:
     settings: Settings
     manner: Manner
     before: Descriptors
+    forks: Forks
     say: Callable[[str], None] = unsaid
     stopped: Callable[[], bool] = children.never
     serves: Callable[[str], bool] = lambda path: True
     at_fork: bool = True
     seconds: float = SECONDS
-    in_child: Callable[[], None] = children.nothing
-    after_child: Callable[[int], None] = children.nothing
     kept: Found | None = None
     page_seconds: float | None = None
+    warn: Callable[[str], None] = unsaid
 
     def sources(self) -> dict[str, Found]:
         """What may be worth a warm up, by where it comes from, best first."""
@@ -108,15 +109,17 @@ class Automatic:
         The child is a worker in all that it may rely on: what is not to be shared is
         closed before the fork, and `after_fork` callbacks run in it.
         """
-        self._close()
+        known = self._close()
         limits = Limits(self.settings.warmup_timeout, self.seconds)
         with children.forking():
-            trial = Trial(self._work(), limits, self.stopped, self.after_child)
+            trial = Trial(self._work(known), limits, self.stopped, self.forks)
             trial.over(self.manner.each_way(candidates))
+        for fault in trial.faults:
+            self.warn(f"cow: warmup trial: {fault}")
         return trial.tried, trial.note
 
-    def _close(self) -> None:
-        """Close what the child must not share.
+    def _close(self) -> set[str]:
+        """Close what the child must not share; lines on what is no candidate's.
 
         The application's callbacks only where something is open: some close for good
         what `after_fork` makes anew, and pages in the master would miss it.
@@ -124,26 +127,28 @@ class Automatic:
         thaw()
         bounds = self._closing()
         faults = closings.close(bounds)
+        known: set[str] = set()
         if audit(self.before, at_fork=self.at_fork):
             callbacks.run_before()
             faults += closings.close(bounds)
+            left = audit(descriptors(), at_fork=self.at_fork)
+            known = {each.line() for each in left}
         for fault in faults:
             self.say(fault)
+        return known
 
     def _closing(self) -> Bounds:
         """What is called unasked may take as long as a page."""
         seconds = self.page_seconds or self.seconds
         return closings.bounded(min(self.settings.warmup_timeout, seconds), self.say)
 
-    def _work(self) -> Work:
+    def _work(self, known: set[str]) -> Work:
         before: list[Descriptors] = []
         # A callback may wait for a thread, which a child does not have.
         alone = threading.active_count() == 1
-        # What was there before is no candidate's.
-        known = {each.line() for each in audit(descriptors(), at_fork=self.at_fork)}
 
         def begin() -> None:
-            children.begin(self.in_child)
+            children.begin()
             callbacks.run_after()
             before.append(descriptors())
 

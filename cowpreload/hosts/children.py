@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from cowpreload import mending, writers
 
@@ -16,10 +16,6 @@ from cowpreload import mending, writers
 def never() -> bool:
     """Of a master that no signal reaches meanwhile."""
     return False
-
-
-def nothing(*_: int) -> None:
-    """Of a host that has nothing to do there."""
 
 
 @contextlib.contextmanager
@@ -36,8 +32,7 @@ def forking() -> Iterator[None]:
         mending.disarm()
 
 
-def begin(in_child: Callable[[], None]) -> None:
-    """First thing in the child; `in_child` is the host's."""
-    in_child()
+def begin() -> None:
+    """First thing in the child, after the host's."""
     if "gevent" in sys.modules:
         sys.modules["gevent"].reinit()

@@ -14,6 +14,7 @@ from gunicorn.errors import HaltServer
 
 from cowpreload.board import Board
 from cowpreload.freezing import Walk
+from cowpreload.hosts.forks import FORKS
 from cowpreload.hosts.gunicorn_interface import interface_of, runs_lifespan, script_name
 from cowpreload.hosts.gunicorn_keeping import KEEPER
 from cowpreload.hosts.gunicorn_log import Unfailing
@@ -76,6 +77,7 @@ class GunicornMaster:
     # gunicorn 23 reaps workers in its handler, at any time.
     own: tuple[type[BaseException], ...] = (HaltServer,)
     at_fork = True
+    forks = FORKS
 
     def __init__(self, arbiter: Any) -> None:
         self._arbiter = arbiter
@@ -123,9 +125,3 @@ class GunicornMaster:
                 end.callback(go_on)
             end.callback(started_since, set(threading.enumerate()))
             yield lambda: bool(came)
-
-    def in_child(self) -> None:
-        """Nothing of gunicorn's is in the way."""
-
-    def after_child(self, pid: int) -> None:
-        """gunicorn's own loop reaps what it knows."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cowpreload.audit import Descriptors
 from cowpreload.deadline import UNWIND, end_within
 from cowpreload.errors import CowError
+from cowpreload.hosts.forks import FORKS
 from cowpreload.hosts.gunicorn_interface import (
     interface_of,
     refuse_unfit,
@@ -86,7 +87,7 @@ def _request(
     sources = ["list" for _ in set(settings.warmup_listed)]
     within = min(settings.warmup_timeout, SECONDS)
     user = signed_in_after_trial(
-        settings.warmup_user, log.warning, within, stopped=waiting.waits
+        settings.warmup_user, log.warning, within, FORKS, waiting.waits
     )
     with user as cookie:
         manner = replace(manner, cookie=cookie)
@@ -97,7 +98,7 @@ def _request(
             kept = keeping.found() if keeping is not None else None
             stopped = waiting.waits
             found = Automatic(
-                called, settings, manner, before, log.info, stopped, kept=kept
+                called, settings, manner, before, FORKS, log.info, stopped, kept=kept
             ).warm()
             done = found.warmed()
             sources += [each.source for each in done]

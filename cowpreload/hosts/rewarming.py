@@ -68,9 +68,8 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
                 settings.warmup_user,
                 master.warn,
                 PAGE_SECONDS,
-                stopped=told,
-                in_child=master.in_child,
-                after_child=master.after_child,
+                master.forks,
+                told,
             )
             with user as cookie:
                 warmed = _warm(master, settings, before, told, pages, cookie)
@@ -121,13 +120,13 @@ def _warm(
             settings,
             replace(part.manner, cookie=cookie),
             before,
+            master.forks,
             master.say_of_page,
             told,
             at_fork=master.at_fork,
             seconds=SECONDS / len(parts),
-            in_child=master.in_child,
-            after_child=master.after_child,
             page_seconds=PAGE_SECONDS,
+            warn=master.warn,
         )
         own = [each for each in pages if part.serves(each.path)]
         warmed |= _try_and_warm(automatic, own)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cowpreload.forks import Forks
 from cowpreload.freezing import Walk
 from cowpreload.settings import Settings
 from cowpreload.warmup_visits import Manner
@@ -47,10 +48,12 @@ class Serving(Protocol):
     Attributes:
         own: exceptions by which the host ends itself, in whatever it calls.
         at_fork: whether its forks call what os.register_at_fork() was given.
+        forks: how it forks the child of a trial.
     """
 
     own: tuple[type[BaseException], ...]
     at_fork: bool
+    forks: Forks
 
     def say(self, line: str) -> None:
         """Log one line."""
@@ -82,9 +85,3 @@ class Serving(Protocol):
 
         Gives a function that says whether one has come; it is obeyed after that.
         """
-
-    def in_child(self) -> None:
-        """In the child of a trial, before anything else."""
-
-    def after_child(self, pid: int) -> None:
-        """The child of a trial was reaped."""

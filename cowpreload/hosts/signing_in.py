@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 
 from cowpreload.candidates import Answered, Candidate
 from cowpreload.closing import close_all
+from cowpreload.forks import Forks
 from cowpreload.freezing import thaw
 from cowpreload.hosts import children, closings
 from cowpreload.warmup_user import WITHOUT, make_and_remove, signed_in, why
@@ -28,10 +28,8 @@ def signed_in_after_trial(
     name: str | None,
     say: Callable[[str], None],
     seconds: float,
-    *,
+    forks: Forks,
     stopped: Callable[[], bool] = children.never,
-    in_child: Callable[[], None] = children.nothing,
-    after_child: Callable[[int], None] = children.nothing,
 ) -> Iterator[str]:
     """Around a warm up: `sessionid=...` of the user; "" without one.
 
@@ -39,10 +37,10 @@ def signed_in_after_trial(
         name: of the user; None: nobody's.
         say: logs a line.
         seconds: that the database may take to make a session and to remove it.
-        stopped, in_child, after_child: of the host, as Automatic has them.
+        forks, stopped: of the host, as Automatic has them.
     """
     if name:
-        fault = _fault(name, say, seconds, stopped, in_child, after_child)
+        fault = _fault(name, say, seconds, forks, stopped)
         if fault:
             say(f"cow: warmup-user={name}: {fault}; {WITHOUT}")
             name = None
@@ -54,12 +52,11 @@ def _fault(
     name: str,
     say: Callable[[str], None],
     seconds: float,
+    forks: Forks,
     stopped: Callable[[], bool],
-    in_child: Callable[[], None],
-    after_child: Callable[[int], None],
 ) -> str:
     """Why no session can be had, from a child that made one and removed it, or ""."""
-    # They import the native core, and only who has a user needs it.
+    # Only who has a user needs them.
     from cowpreload.trial import Limits, Trial
     from cowpreload.trial_child import Work
 
@@ -81,9 +78,9 @@ def _fault(
     thaw()
     for line in closings.close(closings.bounded(seconds, say)):
         say(line)
-    begin, close, whole = partial(children.begin, in_child), close_all, 4 * seconds
-    work = Work(begin, attempt, why_not, close, list, 2 * whole, close)
+    close, whole = close_all, 4 * seconds
+    work = Work(children.begin, attempt, why_not, close, list, 2 * whole, close)
     with children.forking():
-        trial = Trial(work, Limits(seconds, whole), stopped, after_child)
+        trial = Trial(work, Limits(seconds, whole), stopped, forks)
         trial.over([Candidate("a session")])
     return trial.tried[0].dropped

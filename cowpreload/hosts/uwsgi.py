@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from functools import partial
 
 from cowpreload import _core, freezes, warmings, watch, writers
 from cowpreload._core import ffi, lib
 from cowpreload._version import __version__
-from cowpreload.audit import descriptors
+from cowpreload.audit import Descriptors, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.errors import NativeError, SettingsError
 from cowpreload.event_log import EVENT_LOG, tell
@@ -28,6 +27,7 @@ from cowpreload.hosts import (
 from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.unasked import unasked
 from cowpreload.hosts.uwsgi_apps import reported, say, say_raised
+from cowpreload.hosts.uwsgi_known import Known
 from cowpreload.immortal import WHY_NOT, plan
 from cowpreload.kinds import UWSGI
 from cowpreload.lifecycle import warm_up
@@ -36,7 +36,7 @@ from cowpreload.sealing import seal
 from cowpreload.served import choose, wanted
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
-from cowpreload.warmed import NOT_WARMED, Warming, by_source
+from cowpreload.warmed import Warming
 from cowpreload.warmings import Measuring
 
 
@@ -48,9 +48,11 @@ class _State:
     workers: int
     began: float
     api: object
+    before: Descriptors
     laying: Laying
+    measuring: Measuring
     watch: watch.Watch | None = None
-    warming: Warming = NOT_WARMED
+    warming: Warming
 
 
 _state = _State()
@@ -129,7 +131,8 @@ def configure(
     except NativeError as error:
         say(f"cow: memory unreadable ({error}): serving on without limits")
     _state.laying = Laying(_state.settings, writers.remember)
-    uwsgi_apps.begin_loading(_state.settings, descriptors(), _state.laying, _measure)
+    _state.before = descriptors()
+    uwsgi_apps.begin_loading(_state.settings, _state.before, _state.laying.look)
     uwsgi_keeping.begin(_state.settings)
     api = ffi.new("struct cow_api *")
     lib.cow_api_fill(_state.board.raw, api)
@@ -137,14 +140,25 @@ def configure(
     return int(ffi.cast("uintptr_t", api))
 
 
-def _measure() -> Callable[[list[str]], None]:
-    """A warm up of an application in the main interpreter begins."""
-    measuring = Measuring()
+@reported
+def loaded(mounts: list[str]) -> str:
+    """The applications are loaded, the warm up begins: what they have to know."""
+    _state.laying.begin()
+    _state.measuring = Measuring()
+    return Known(_state.before, uwsgi_keeping.found(mounts)).text()
 
-    def measured(sources: list[str]) -> None:
-        _state.warming = _state.warming.plus(measuring.of(sources))
 
-    return measured
+@reported
+def warmed(requests: int, of_file: int, of_routes: int) -> int:
+    """The warm up is over, in all interpreters.
+
+    Args:
+        of_file, of_routes: pages that were warmed and that nobody has listed.
+    """
+    sources = ["list" for _ in set(_state.settings.warmup_listed)]
+    sources += ["file"] * of_file + ["route"] * of_routes
+    _state.warming = _state.measuring.of(sources, requests)
+    return 0
 
 
 @reported
@@ -201,13 +215,11 @@ def sealed(
         seconds=time.monotonic() - _state.began,
         freeze_seconds=freeze_ms / 1000 if settings.freeze == "on" else 0.0,
     )
-    listed = Warming(by_source("list" for _ in set(settings.warmup_listed)), warmed)
-    warming = _state.warming.plus(listed)
-    if warming.pages:
-        EVENT_LOG.write(partial(warm_up, warming))
+    if _state.warming.pages:
+        EVENT_LOG.write(partial(warm_up, _state.warming))
     tell(report, say)
     with unasked("record of the warm up", say_raised):
-        warmings.add(_state.board, warming)
+        warmings.add(_state.board, _state.warming)
     if settings.freeze == "on":
         freezes.add(_state.board, objects, immortal, freeze_ms / 1000, report.heap)
     uwsgi_turn.begin(settings.check_interval)

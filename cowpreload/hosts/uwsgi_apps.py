@@ -30,9 +30,7 @@ _loading: dict[str, Any] = {
     "before": frozenset(),
     "resume_gc": lambda: None,
     "end_recording": None,
-    "loaded": lambda: None,
     "look": writers.remember,
-    "measure": lambda: lambda sources: None,
 }
 
 
@@ -106,34 +104,15 @@ def record_origins() -> None:
         _loading["end_recording"] = origins.record()
 
 
-def opened_before() -> Descriptors:
-    """What was open before the applications were loaded."""
-    found: Descriptors = _loading["before"]
-    return found
-
-
-def loaded() -> None:
-    """The applications are loaded, and the first warm up begins."""
-    _loading["loaded"]()
-    _loading["loaded"] = lambda: None
-
-
-def measure() -> Callable[[list[str]], None]:
-    """A warm up begins; gives what takes, at its end, each page's source."""
-    made: Callable[[list[str]], None] = _loading["measure"]()
-    return made
-
-
 def begin_loading(
-    settings: Settings,
-    before: Descriptors,
-    laying: Any,
-    measure: Callable[[], Callable[[list[str]], None]],
+    settings: Settings, before: Descriptors, look: Callable[[], None]
 ) -> None:
-    """Right before the applications are loaded; main interpreter only."""
-    _loading["measure"] = measure
-    _loading["loaded"], _loading["look"] = laying.begin, laying.look
-    _loading["before"] = before
+    """Right before the applications are loaded; main interpreter only.
+
+    Args:
+        look: is called at the freeze, as there.
+    """
+    _loading["before"], _loading["look"] = before, look
     _loading["end_recording"] = origins.record()
     if settings.loading_gc == "off":
         _loading["resume_gc"] = collector.stop()

@@ -1,4 +1,4 @@
-"""The functions of plugin/serving.c, as Python calls them: main interpreter only."""
+"""The functions of plugin/serving.c and trial.c, as Python calls them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,23 @@ class Plugin(Protocol):
     def writes_log(self) -> int:
         """Whether the master's loop writes what workers log."""
 
-    def in_child(self) -> None:
-        """In the child of a trial: it is not the master."""
+    def fork(self) -> int:
+        """Nothing of Python's is called around it."""
+
+    def in_child(self, master: int) -> None:
+        """In the child of a trial: it is not the master, and ends with it."""
 
     def after_child(self, pid: int) -> None:
         """That child is gone: let go of the locks of uWSGI's that it held."""
+
+    def keep_signals(self) -> None:
+        """At a start: keep what is sent to the master, until it serves."""
+
+    def let_signals_go(self) -> None:
+        """Let it do again what it did before."""
+
+    def kept_signal(self) -> int:
+        """The number of the one that waits, or 0."""
 
 
 class _Met:

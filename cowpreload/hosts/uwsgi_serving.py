@@ -11,18 +11,22 @@ from cowpreload.hosts import uwsgi_keeping
 from cowpreload.hosts.serving import Part
 from cowpreload.hosts.turns import Turns, begin
 from cowpreload.hosts.uwsgi_apps import calls_at_fork, say, say_raised
+from cowpreload.hosts.uwsgi_forks import forks, several_interpreters
 from cowpreload.hosts.uwsgi_plugin import plugin
-from cowpreload.hosts.uwsgi_warmup import WARMED, several_interpreters
+from cowpreload.hosts.uwsgi_warmup import WARMED
 from cowpreload.immortal import plan
 from cowpreload.settings import Settings
 
 
 def at_turns(board: Board, settings: Settings, immortal: bool) -> Turns | None:
     """What the master's turns are to call, if anything; see turns.begin()."""
-    if settings.warmup_auto and several_interpreters():
-        return None  # the warm up has said it: there is no trial
     why_not = ""
-    if plugin().writes_log():
+    if several_interpreters():
+        why_not = (
+            "applications have interpreters of their own, where nothing ends a page "
+            "that hangs in the master"
+        )
+    elif plugin().writes_log():
         why_not = (
             "the master writes what workers log, and lines would be lost meanwhile; "
             "set threaded-logger = true"
@@ -50,8 +54,7 @@ class UwsgiMaster:
         self.say = self.warn = say
         self.say_raised = say_raised
         self.workers = self._plugin.workers
-        self.in_child = self._plugin.in_child
-        self.after_child = self._plugin.after_child
+        self.forks = forks()
 
     def say_of_page(self, line: str) -> None:
         """uWSGI's log has no levels."""

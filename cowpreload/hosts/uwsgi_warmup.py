@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,21 +18,17 @@ from cowpreload.hosts.serving import Part
 from cowpreload.hosts.signing_in import SECONDS, signed_in_after_trial
 from cowpreload.hosts.uwsgi_apps import (
     calls_at_fork,
-    loaded,
-    measure,
-    opened_before,
     record_origins,
     reported,
     say,
     say_traceback,
     settings_of,
 )
-from cowpreload.hosts.uwsgi_plugin import plugin
-from cowpreload.hosts.uwsgi_signals import WAITING
+from cowpreload.hosts.uwsgi_forks import forks, signals_kept, waits
+from cowpreload.hosts.uwsgi_known import Known
 from cowpreload.interface import Interface, is_asgi, name_of
 from cowpreload.settings import Settings
 from cowpreload.warmup import warm_up
-from cowpreload.warmup_user import signed_in
 from cowpreload.warmup_visits import Manner
 
 
@@ -84,10 +79,18 @@ def warm(
     mounts: Sequence[str],
     default_app: int,
     manage_script_name: int,
-) -> int | None:
-    """Warm one application up; the requests made, or None with the error printed.
+    known: str,
+) -> tuple[int, int, int] | None:
+    """Warm one application up; None with the error printed.
 
     The default application gets, under no prefix, what is below no mount point.
+
+    Args:
+        known: of the main interpreter, as Known.text() gives it.
+
+    Returns:
+        The requests made, and how many pages were warmed of the warm-up file, and of
+        the routes.
     """
     if is_asgi(app):
         say(
@@ -98,7 +101,6 @@ def warm(
         return None
     settings = settings_of(text)
     record_origins()
-    loaded()
     mount = mounts[index]
     owners = {path: _owner(path, mounts) for path in settings.warmup_listed}
     prefixes: dict[str | None, str] = {mount: mount if manage_script_name else ""}
@@ -107,7 +109,6 @@ def warm(
     with _signed_in(settings) as cookie:
         requests = 0
         sources: list[str] = []  # of what was found; what is listed, all know
-        measured = measure()
         for owner, prefix in prefixes.items():
             paths = [path for path in settings.warmup_listed if owners[path] == owner]
             automatic = settings.learns and _is_asked(owner, mounts)
@@ -126,11 +127,12 @@ def warm(
             requests += report.requests
             WARMED.paths += paths
             if automatic:
-                found = _warm_found(app, settings, manner, owner, mounts)
+                found = _warm_found(
+                    app, settings, manner, owner, mounts, Known.of(known)
+                )
                 requests += found.requests
                 sources += [each.source for each in found.warmed()]
-        measured(sources)
-        return requests
+        return requests, sources.count("file"), sources.count("route")
 
 
 @functools.cache
@@ -148,15 +150,7 @@ def _user(settings: Settings) -> str | None:
 def _signed_in(settings: Settings) -> contextlib.AbstractContextManager[str]:
     """The session of the user, if there is one; tried in a child where one may be."""
     user, within = _user(settings), min(settings.warmup_timeout, SECONDS)
-    if several_interpreters():
-        return signed_in(user, _say_once, within)
-    return signed_in_after_trial(
-        user,
-        _say_once,
-        within,
-        in_child=plugin().in_child,
-        after_child=plugin().after_child,
-    )
+    return signed_in_after_trial(user, _say_once, within, forks())
 
 
 def _warm_found(
@@ -165,18 +159,10 @@ def _warm_found(
     manner: Manner,
     owner: str | None,
     mounts: Sequence[str],
+    known: Known,
 ) -> AutoReport:
     """What auto did, with what is this owner's."""
-    if several_interpreters():
-        what = "warmup=auto" if settings.warmup_auto else "warmup-file"
-        say(
-            f"cow: {what}: no trial where applications have interpreters of their "
-            "own; set single-interpreter = true, or list paths"
-        )
-        return AutoReport((), {}, 0, 0.0)
-    # They import what few need, and the native core.
-    from cowpreload.hosts import uwsgi_keeping
-    from cowpreload.hosts.auto import Automatic
+    from cowpreload.hosts.auto import Automatic  # it imports what few need
 
     def serves(path: str) -> bool:
         return _owner(path, mounts) == owner
@@ -185,16 +171,15 @@ def _warm_found(
         app,
         settings,
         manner,
-        opened_before(),
+        known.before,
+        forks(),
         say,
-        WAITING.waits,
+        waits,
         serves=serves,
         at_fork=calls_at_fork(),
-        kept=uwsgi_keeping.found(mounts),
-        in_child=plugin().in_child,
-        after_child=plugin().after_child,
+        kept=known.kept,
     )
-    with WAITING.kept():
+    with signals_kept():
         report = found.warm()
     # The session ends with this warm up; the next has its own.
     WARMED.parts.append(Part(app, replace(manner, cookie=""), serves))
@@ -202,21 +187,6 @@ def _warm_found(
     return report
 
 
-@reported
-def signal_that_waits() -> int:
-    """What was sent meanwhile, or 0; plugin.c sends it again."""
-    return WAITING.take()
-
-
 def _is_asked(owner: str | None, mounts: Sequence[str]) -> bool:
     """Whether there are paths of this owner; None is what no mount serves."""
     return owner is not None or "" not in mounts
-
-
-def several_interpreters() -> bool:
-    """Whether a fork by Python would clear the others in its child: with one that is
-    idle that hangs on 3.10 to 3.12, and aborts on 3.13."""
-    for name in ("_interpreters", "_xxsubinterpreters"):  # from 3.13 on; before
-        with contextlib.suppress(ImportError):
-            return len(importlib.import_module(name).list_all()) > 1
-    return False

@@ -14,6 +14,7 @@ void cow_api_fill(struct cow_board *board, struct cow_api *api) {
         .deadline_begin = cow_deadline_begin,
         .deadline_end = cow_deadline_end,
         .flush_stdio = cow_flush_stdio,
+        .end_with = cow_end_with,
         .served_note = cow_served_note,
     };
 }

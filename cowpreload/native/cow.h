@@ -102,6 +102,7 @@ struct cow_api {
     int (*deadline_begin)(int);
     void (*deadline_end)(void);
     void (*flush_stdio)(void);
+    int (*end_with)(pid_t);
     int (*served_note)(struct cow_served *, const char *, size_t, const char *, size_t,
                        const char *, size_t, int);
 };

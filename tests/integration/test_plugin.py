@@ -135,7 +135,7 @@ def test_an_older_plugin_refuses_with_the_command_that_builds_it_anew(
     for name, now, before in (
         ("plugin.c", "!= COW_REVISION ", "!= COW_REVISION - 1 "),
         (
-            "bridge.c",
+            "stage.c",
             'cow_call(PLUGIN, "meet", "(N)", functions)',
             "(functions ? Py_None : NULL)",
         ),

@@ -15,7 +15,7 @@ from harness.load import Load
 from harness.processes import alive, wait_until
 from harness.server import Server
 
-from cowpreload import warmings
+from cowpreload import _core, warmings
 from cowpreload.board import open_board
 from cowpreload.immortal import WHY_NOT
 
@@ -220,6 +220,22 @@ def test_pages_that_misbehave_are_left_out_and_the_server_serves_on(
     assert not re.search(r"cow: fork-safety|Traceback", server.log)
     server.signal(signal.SIGTERM)
     assert server.wait_exit() == 0
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("where", ["trial", "master"])
+def test_a_page_that_takes_500_mb_does_not_make_a_running_master_large(
+    servers: Servers, where: str
+) -> None:
+    """It gives them back; where that takes too long, the page stays cold."""
+    environ = {"MEMORY": where}
+    server = servers.on("sync", AUTO, workers=2, app="learning", environ=environ)
+    server.wait_serving(PATHS[0], workers=2)
+    with loaded(server, [*PATHS, "/kind/memory/1"]):
+        server.wait_log("cow: warmed anew pages=", 60)
+        server.wait_log("cow: warmed anew: all workers are replaced", 60)
+    assert f"asked {where} memory" in server.log
+    assert _core.take_reading(server.pid).rss < 200 << 20
 
 
 def test_what_no_server_catches_of_a_page_ends_no_server(servers: Servers) -> None:

@@ -11,7 +11,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAMS, QUICK, Servers, deep, once, run
+from conftest import PROGRAMS, QUICK, Servers, deep, needs_uwsgi, once, run
 from harness.load import Load
 from harness.server import Server
 
@@ -148,6 +148,25 @@ def test_a_database_that_answers_nothing_keeps_no_master_waiting(
         assert server.log.count(without) == 2
         server.signal(signal.SIGTERM)
         assert server.wait_exit() == 0
+
+
+@pytest.mark.deep
+@needs_uwsgi
+@pytest.mark.parametrize("answers", [True, False])
+def test_an_application_with_an_interpreter_of_its_own_has_its_user(
+    servers: Servers, site: dict[str, str], answers: bool
+) -> None:
+    ini = {**AUTO, "mount": ["/a=app.py", "/b=members:application"], "processes": "1"}
+    ini |= {"manage-script-name": "true", "cow-warmup-timeout": "2"}
+    with contextlib.closing(sqlite3.connect(f"{site['SITE_DB']}.gate")) as gate:
+        if not answers:
+            gate.execute("begin exclusive")
+        server = servers.uwsgi(ini, app=None, environ=site).wait_serving("/b/login/")
+        without = "cow: warmup-user=warm: no answer within 2 s; pages are requested"
+        assert server.log.count(without) == (not answers)
+    if answers:
+        assert maker(server, "/b/account/") == server.pid
+    assert nobody_has_logged_in(server, site)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 Flask is `application`, FastAPI `asgi`, both with the same pages. MISBEHAVE_IN: the
 process in which pages misbehave: `trial` (default), `master`, or `both`. A page says
 `asked PROCESS /NAME` on stderr when it is asked in a warm up. PAGES: the only ones.
+MEMORY: what some of them take, in bytes.
 AT_IMPORT: `thread`, or `connection` to the port PORT, which before_fork closes and
 after_fork opens anew, and on which each page says the pid of its process.
 """
@@ -28,6 +29,7 @@ MASTER = os.getpid()
 WHERE = os.environ.get("MISBEHAVE_IN", "trial")
 HELD: list[Any] = []
 AT_IMPORT = os.environ.get("AT_IMPORT", "")
+MEMORY = int(os.environ.get("MEMORY", 200 << 20))
 LEFT = os.environ.get("LEFT_FILE", os.devnull)
 
 
@@ -100,7 +102,12 @@ def process() -> None:
 
 
 def memory() -> None:
-    HELD.append(bytearray(b"x") * (200 << 20))
+    HELD.append(bytearray(b"x") * MEMORY)
+
+
+def brief_memory() -> None:
+    memory()
+    HELD.pop()
 
 
 PAGES = {
@@ -119,6 +126,7 @@ PAGES = {
     "file": file,
     "child": process,
     "memory": memory,
+    "brief-memory": brief_memory,
 }
 STATUSES = {"fails": 500, "login": 302, "secret": 403}
 FINE = ("", "plain", "a b", "100%", "ümlaut", "last")

@@ -53,3 +53,9 @@ def test_no_finding_shows_what_visitors_have_requested_by_where_it_began() -> No
             assert origin.during == ("warmup" if visited else "warmup=/people/alice")
     finally:
         end()
+
+
+def test_a_path_of_8_kb_is_cut_in_the_log() -> None:
+    tried = tuple(Tried(Candidate(f"/{name * 8191}"), 200) for name in "ab")
+    (line, _) = AutoReport(tried, {"route": 0}, 4, 1.0).lines()
+    assert line == f"cow: warmup path=/{'a' * 199}...,/{'b' * 199}... warmed"

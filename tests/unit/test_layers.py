@@ -23,6 +23,7 @@ BASE = {
     "settings",
     "settings_given",
     "deadline",
+    "forks",
     "interface",
     "collector",
     "origins",

@@ -279,7 +279,7 @@ def test_what_visitors_chose_is_not_requested_as_another_user_than_the_workers(
         f"cow: warmup-file={path}: what visitors have requested stays cold: {why}; "
         "remove the number before a page to make it yours, or run both as one user"
     ]
-    visit(board, ("/new/", "h"))
+    visit(board, ("/fresh/", "h"))
     made.end(board)  # kept all the same, for the operator to look at
     assert len(parse(path.read_bytes()).learned) == 3
     same, said = keeping(path, uid=uid)
@@ -309,11 +309,11 @@ def test_a_file_does_not_grow_and_forgets_what_nobody_requests(tmp_path: Path) -
     path.write_bytes(compose("shop.wsgi", (), old))
     for _ in range(6):
         board = Board.create()
-        for page in ("/", "/new/"):
+        for page in ("/", "/fresh/"):
             visit(board, *[(page, "h")] * 6000)
         keeping(path)[0].end(board)
     learned = parse(path.read_bytes()).learned
-    assert {each.path for each in learned[:2]} == {"/", "/new/"}
+    assert {each.path for each in learned[:2]} == {"/", "/fresh/"}
     assert len(learned) <= 200
     assert max(each.count for each in learned[2:]) < 10
     assert sum(each.count for each in learned) <= 20_000
