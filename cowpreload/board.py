@@ -214,3 +214,17 @@ def find_masters() -> list[int]:
             found.add(master)
             known |= files
     return sorted(found)
+
+
+def of_other_versions() -> list[int]:
+    """For each board of this user's that another version has made: a process of it."""
+    found: dict[tuple[int, int], int] = {}
+    for pid in _processes():
+        for each in _files(pid) - found.keys():
+            try:
+                open_board(pid).close()
+            except NativeError:
+                found[each] = pid
+            except (NotFoundError, OSError):
+                continue
+    return sorted(found.values())

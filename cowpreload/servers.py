@@ -42,7 +42,10 @@ def look_at(pid: int, older_than: float = 0.0) -> ServerView:
     Raises:
         NotFoundError, NativeError: as open_board.
     """
-    board = open_board(pid)
+    try:
+        board = open_board(pid)
+    except OSError as error:  # it has ended between two steps
+        raise NotFoundError(f"pid={pid}: {error.strerror}") from error
     try:
         return look(board, older_than)
     finally:

@@ -44,8 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
             views.append(servers.look(board))
             if not arguments.json:
                 texts.append(_text(board, views[-1], _width()))
+    other = "" if arguments.who else who.other_versions()
     if not views:
-        raise NotFoundError(who.NONE_FOUND)
+        raise NotFoundError(other or who.NONE_FOUND)
+    if other:
+        print(f"note: {other}", file=sys.stderr)
     print(status_json(views, time.time()) if arguments.json else "\n\n".join(texts))
     return int(any(each.passing for each in views))
 

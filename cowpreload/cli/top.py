@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     take = taker(arguments.who)
     if not take():
-        raise NotFoundError(who.NONE_FOUND)
+        raise NotFoundError(who.other_versions() or who.NONE_FOUND)
     # textual draws on stderr.
     on_terminal = all(each.isatty() for each in (sys.stdin, sys.stdout, sys.stderr))
     missing = find_spec("textual") is None

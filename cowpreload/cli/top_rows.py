@@ -92,9 +92,14 @@ def row(
 
 
 def server_head(
-    view: ServerView, totals: Sequence[int], width: int, letter: str = ""
+    view: ServerView,
+    totals: Sequence[int],
+    width: int,
+    letter: str = "",
+    *,
+    short: bool = False,
 ) -> Text:
-    """Two lines of a server: who it is; what it takes, now and in the last minutes.
+    """Who a server is; what it takes, now and in the last minutes. Two lines, or one.
 
     Args:
         totals: PSS at the last readings, bytes.
@@ -102,12 +107,16 @@ def server_head(
     """
     master = view.master
     what = " ".join(each for each in (master.host, master.application) if each)
-    line = Text(f"{letter} " if letter else "", style="bold")
-    line.append(what or "server")
+    line = Text(f"{letter} {what or 'server'}".strip(), style="bold")
+    own = f"{totals_text(view.totals)} MiB"
+    if short:
+        line.truncate(max(10, width - len(own) - 15), overflow="ellipsis")
+        line.append(f" {own} ", "not bold")
+        return line.append(spark(totals, min(width - len(line) - 1, 40)), "cyan")
     line.append(f", master {master.pid}, up {format_age(master.age)}", "not bold")
-    own = f"{totals_text(view.totals)} MiB; master {_mib(master.pss)}"
-    minutes = spark(totals, min(width - len(own) - 3, 40))
-    return line.append(f"\n{own}  ", "not bold").append(minutes, "cyan")
+    own += f"; master {_mib(master.pss)}  "
+    minutes = spark(totals, min(width - len(own) - 1, 40))
+    return line.append(f"\n{own}", "not bold").append(minutes, "cyan")
 
 
 def _cell(head: str, text: str, width: int) -> str:

@@ -141,13 +141,15 @@ class Top(App[None]):
         if self._views:
             for line in events(self._views, views):
                 self._say(line)
+        totals, rates = self._totals, self._rates
+        self._totals, self._rates = {}, {}  # of those that are gone, nothing is kept
         for view in views:
-            kept = self._totals.setdefault(view.master.pid, deque(maxlen=_KEPT))
-            kept.append(view.totals.pss)
+            pid = view.master.pid
+            self._totals[pid] = totals.get(pid, deque(maxlen=_KEPT))
+            self._totals[pid].append(view.totals.pss)
             for slot in view.slots:
-                key, now = (view.master.pid, slot.slot), Rate(slot.served, view.at)
-                before = self._rates.get(key)
-                self._rates[key] = (now, now.since(before and before[0]))
+                now, before = Rate(slot.served, view.at), rates.get((pid, slot.slot))
+                self._rates[pid, slot.slot] = now, now.since(before and before[0])
         self._views = views
         self._draw()
 
@@ -157,17 +159,7 @@ class Top(App[None]):
     def _draw(self) -> None:
         if not self.is_running:
             return
-        heads = [
-            server_head(
-                each,
-                [*self._totals[each.master.pid]],
-                self.size.width,
-                self._letter(each),
-            )
-            for each in self._views
-        ]
-        lost = Text("no server runs", style="bold")
-        self.query_one("#head", Static).update(Text("\n").join(heads or [lost]))
+        self.query_one("#head", Static).update(self._heads())
         table = self.query_one(DataTable)
         heads_of = columns(self.size.width - 2)  # a scroll bar
         at, top = table.cursor_row, table.scroll_y
@@ -177,33 +169,48 @@ class Top(App[None]):
             for head, width in heads_of:
                 above = label(head, width, head == self._sort)
                 table.add_column(above, width=width + 1)
-            self._slots = {}
-            for view in self._views:
-                self._add_rows(table, view, heads_of)
+            self._add_rows(table, heads_of)
             keys = list(self._slots)
             if keys:
                 place = keys.index(chosen) if chosen in self._slots else at
                 table.move_cursor(row=min(place, len(keys) - 1), scroll=False)
                 table.scroll_to(y=top, animate=False)
 
-    def _add_rows(
-        self, table: DataTable[Text], view: ServerView, heads: list[tuple[str, int]]
-    ) -> None:
-        pid, whole = view.master.pid, scale(view.slots)
-        letter = self._letter(view)
-        rates = {each.slot: self._rates[pid, each.slot][1] for each in view.slots}
+    def _heads(self) -> Text:
+        """Two lines a server; one where that would leave no room for workers."""
+        short = 6 * len(self._views) > self.size.height
+        heads = [
+            server_head(
+                each,
+                [*self._totals[each.master.pid]],
+                self.size.width,
+                self._letter(at),
+                short=short,
+            )
+            for at, each in enumerate(self._views)
+        ]
+        return Text("\n").join(heads or [Text("no server runs", style="bold")])
+
+    def _add_rows(self, table: DataTable[Text], heads: list[tuple[str, int]]) -> None:
+        """All workers: by server, or across servers in the order that was asked for."""
         order = SORTS[self._sort]
-        for slot in sorted(view.slots, key=lambda each: order(each, rates[each.slot])):
+        found = [
+            (at, view.master.pid, slot, self._rates[view.master.pid, slot.slot][1])
+            for at, view in enumerate(self._views)
+            for slot in view.slots
+        ]
+        if self._sort != "slot":
+            found.sort(key=lambda each: order(each[2], each[3]))
+        whole = scale([each[2] for each in found])
+        self._slots = {}
+        for at, pid, slot, rate in found:
             key = f"{pid}:{slot.slot}"
             self._slots[key] = (pid, slot)
-            cells = row(slot, rates[slot.slot], whole, heads, letter)
-            table.add_row(*cells, key=key)
+            table.add_row(*row(slot, rate, whole, heads, self._letter(at)), key=key)
 
-    def _letter(self, view: ServerView) -> str:
+    def _letter(self, at: int) -> str:
         """Tells whose a worker is, where there are several servers."""
-        if len(self._views) < 2:
-            return ""
-        return chr(ord("a") + self._views.index(view) % 26)
+        return chr(ord("a") + at % 26) if len(self._views) > 1 else ""
 
     # ---- keys ------------------------------------------------------------
 
@@ -217,6 +224,7 @@ class Top(App[None]):
         names = list(SORTS)
         self._sort = names[(names.index(self._sort) + 1) % len(names)]
         self._draw()
+        self.query_one(DataTable).move_cursor(row=0)  # what was asked for is there
 
     def action_recycle(self) -> None:
         """Ask for the chosen worker to be replaced, after a question."""

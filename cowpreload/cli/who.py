@@ -12,7 +12,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 
-from cowpreload.board import Board, find_masters, open_board
+from cowpreload.board import Board, find_masters, of_other_versions, open_board
 from cowpreload.errors import NativeError, NotFoundError
 
 NONE_FOUND = (
@@ -51,8 +51,19 @@ def servers(who: str) -> Iterator[Board]:
         yield server(who)
         return
     for pid in find_masters():
-        with contextlib.suppress(NotFoundError, NativeError):  # it ended meanwhile
+        with contextlib.suppress(NotFoundError, NativeError, OSError):  # it ended
             yield open_board(pid)
+
+
+def other_versions() -> str:
+    """What to say of servers that run with another version than this; "" if none."""
+    pids = ", ".join(map(str, of_other_versions()))
+    if not pids:
+        return ""
+    return (
+        f"pid {pids}: runs with another version of cowpreload; use the cowpreload that "
+        "it was started with, or start it anew"
+    )
 
 
 def worker(who: str) -> int:

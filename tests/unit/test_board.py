@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import run
 
-from cowpreload.board import find_masters, open_board
+from cowpreload.board import find_masters, of_other_versions, open_board
+from cowpreload.cli.who import other_versions
 from cowpreload.errors import NativeError, NotFoundError
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -68,6 +69,15 @@ def test_a_board_that_could_end_its_reader_is_refused(kind: str) -> None:
     """A file that shrinks raises SIGBUS; slots past its end are read past it."""
     with holding(kind) as pid, pytest.raises(NativeError, match="another version"):
         open_board(pid)
+
+
+def test_a_server_of_another_version_is_not_none() -> None:
+    """After an upgrade `status` said that no server runs, while it did."""
+    with holding("slots") as pid:
+        assert pid in of_other_versions()
+        assert f"{pid}" in other_versions()
+    with holding("master", "0") as pid:
+        assert pid not in of_other_versions()
 
 
 def test_a_file_of_the_boards_name_is_none(

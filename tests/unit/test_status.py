@@ -123,6 +123,7 @@ def test_a_monitor_can_tell_no_server_from_a_limit_that_is_passed(
     from cowpreload.cli import who
 
     monkeypatch.setattr(who, "find_masters", list)
+    monkeypatch.setattr(who, "of_other_versions", list)
     for command in (["status"], ["status", "--json"], ["status", "1"]):
         assert main(command) == 2
         told = capsys.readouterr()

@@ -94,38 +94,39 @@ def test_many_workers_of_two_servers_keep_their_order_and_the_chosen_one() -> No
         assert list(app._slots)[:2] == ["7000:1", "7000:2"]
         await pilot.press("down", "s")
         assert list(app._slots)[:2] == ["7000:32", "7000:31"]
-        assert app._chosen_key() == "7000:2"
+        assert list(app._slots).index("8000:1") == 15  # 9.0 MiB, after 32/2 to 9.5
         assert any("private↓" in line for line in text_of(app))
+        assert app._chosen_key() == "7000:32"
+        await pilot.press("down", "down")
         await again(app, pilot)
-        assert app._chosen_key() == "7000:2"
+        assert app._chosen_key() == "7000:30"
 
     on_screen([views], act, (80, 24))
 
 
 @needs_textual
-@pytest.mark.parametrize(("key", "asked"), [("y", [(7000, 2, 4)]), ("n", [])])
-def test_a_worker_is_recycled_after_a_question(
-    key: str, asked: list[tuple[int, int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_is_recycled_after_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
     from cowpreload.cli import top_screen
 
-    calls: list[tuple[int, int, int]] = []
+    calls: list[tuple[int, ...]] = []
 
     def renew(*given: int) -> str:
-        calls.append(given)  # type: ignore[arg-type]
+        calls.append(given)
         return "worker 2 is asked to leave after its requests"
 
     monkeypatch.setattr(top_screen, "renew", renew)
 
     async def act(app: Any, pilot: Any) -> None:
-        await pilot.press("down", "r")
-        await pilot.pause()
-        assert any("Recycle worker 2 (pid 7002" in line for line in text_of(app))
-        assert calls == []
-        await pilot.press(key)
-        await pilot.pause()
-        said = any("is asked to leave" in line for line in text_of(app))
-        assert (calls, said) == (asked, bool(asked))
+        await pilot.press("down")
+        for key, asked in (("n", []), ("y", [(7000, 2, 4)])):
+            await pilot.press("r")
+            await pilot.pause()
+            assert any("Recycle worker 2 (pid 7002" in line for line in text_of(app))
+            assert calls == []
+            await pilot.press(key)
+            await pilot.pause()
+            said = any("is asked to leave" in line for line in text_of(app))
+            assert (calls, said) == (asked, bool(asked))
 
     on_screen([[BUSY]], act)
 
@@ -191,5 +192,6 @@ def test_no_server_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("cowpreload.servers.find_masters", list)
+    monkeypatch.setattr(who, "of_other_versions", list)
     assert main(["top"]) == 1
     assert capsys.readouterr().err == f"cowpreload: {who.NONE_FOUND}\n"
