@@ -89,6 +89,8 @@ def test_manage_py_shows_the_warnings_and_goes_on(tmp_path: Path) -> None:
     assert re.findall(r"\((cowpreload\.W\d+)\)", done.stderr) == ["cowpreload.W004"]
 
 
-def test_without_django_nothing_of_it_is_imported() -> None:
-    code = "import cowpreload.cli, sys; print('cowpreload.django' in sys.modules)"
-    assert python("-c", code).stdout == "False\n"
+def test_the_command_line_imports_nothing_of_it() -> None:
+    """Where there is no Django, that would end every command."""
+    import cowpreload.cli  # noqa: F401
+
+    assert "cowpreload.django" not in sys.modules

@@ -119,7 +119,6 @@ def test_without_an_application_the_machine_alone_is_told(
     [
         ("broken", "No module named 'nowhere_at_all'", 'broken.py", line 1'),
         ("leaves", "the application ended the process with code 7", "bye"),
-        ("nowhere", "app=nowhere: No module named 'nowhere'", ""),
     ],
 )
 @pytest.mark.usefixtures("site")
