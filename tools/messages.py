@@ -29,7 +29,7 @@ COMMANDS = (
     "doctor",
     "plugin_build.py",
     "report",
-    "try_",
+    "tryout",
     "why",
 )
 """What only commands of a terminal print."""
@@ -48,6 +48,7 @@ REASONS = (
 LEFT_OUT = (
     "django/checks.py",
     "events.py",
+    "metrics.py",
     "routes/left_out.py",
     "servers.py",
     "settings.py",
