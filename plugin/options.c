@@ -21,6 +21,7 @@ static void keep(const char *name, const char *value) {
 
 /* The event log, as root may open it: when Python runs, privileges are dropped. */
 static int event_log = -1;
+static struct stat event_log_file;
 
 static void option(char *name, char *value, void *unused) {
     keep(name, value);
@@ -28,9 +29,18 @@ static void option(char *name, char *value, void *unused) {
     if (event_log >= 0) close(event_log);
     event_log =
         open(value, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+    if (event_log >= 0 && fstat(event_log, &event_log_file)) event_log = -1;
 }
 
-int cow_options_event_log(void) { return event_log; }
+int cow_options_event_log(void) {
+    struct stat now;
+    /* A reload closes what it does not know, and the number is soon another's: a pipe
+     * of uWSGI's, which took each letter of an event for a signal. */
+    if (event_log < 0 || fstat(event_log, &now) ||
+        now.st_dev != event_log_file.st_dev || now.st_ino != event_log_file.st_ino)
+        return -1;
+    return event_log;
+}
 
 #define COW_OPTION(name, help) {name, required_argument, 0, help, option, NULL, 0},
 struct uwsgi_option cow_options[] = {
