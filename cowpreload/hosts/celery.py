@@ -23,8 +23,6 @@ _TURN_SECONDS = 1.0
 class AsynWorker(ChildMixin, asynpool.Worker):  # type: ignore[misc]
     """What a child runs where the broker has an event loop (Redis, RabbitMQ)."""
 
-    cow_reads_for_ever = True
-
 
 class BlockingWorker(ChildMixin, billiard.Worker):  # type: ignore[misc]
     """What a child runs where the broker has none (a file system, a database)."""

@@ -113,7 +113,6 @@ class ChildMixin:
     """Around what billiard runs in a child."""
 
     cow_child: Child
-    cow_reads_for_ever = False
     inq: Any
     wait_for_job: Callable[[], Any]
 
@@ -125,8 +124,8 @@ class ChildMixin:
         def wait_for_job() -> Any:
             if not child.may_wait():
                 sys.exit(EX_RECYCLE)
-            # billiard's own wait of this kind ends after a second; the other never.
-            if self.cow_reads_for_ever and not self.inq._reader.poll(child.interval):
+            # billiard's own wait has no end: without a task it would never look again.
+            if not self.inq._reader.poll(child.interval):
                 return None
             job = receive()
             if job:

@@ -159,8 +159,8 @@ def test_no_task_is_lost_while_children_are_recycled(shop: Shop) -> None:
 
 
 def test_a_child_without_work_is_recycled_too(shop: Shop) -> None:
-    """Celery looks after a task alone; here the verdict comes when it is over."""
-    _, pid = shop.ask("hoard", 60)
+    """Celery looks after a task alone, and waits for the next one without an end."""
+    pid = shop.ask("hoard_later", 60)
     wait_until(lambda: pid not in shop.children(), 30, "its end")
 
 
@@ -223,6 +223,8 @@ def test_no_task_is_lost_without_an_event_loop(tmp_path: Path) -> None:
         assert [number for number, _ in done] == list(range(24))
         assert len({pid for _, pid in done}) > CHILDREN
         made.server.wait_log(" recycled private=")
+        pid = made.ask("hoard_later", 60)
+        wait_until(lambda: pid not in made.children(), 30, "its end")
         made.server.signal(signal.SIGTERM)
         assert made.server.wait_exit(60) == 0
 

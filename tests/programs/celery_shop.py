@@ -6,6 +6,7 @@ and RabbitMQ have, which Celery's other pool is for.
 
 import gc
 import os
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -28,7 +29,7 @@ class Channel(filesystem.Channel):
 
     def _put(self, queue, payload, **_):
         name = f"{time.monotonic_ns():020}_{uuid.uuid4()}.{queue}.msg"
-        unfinished = DIRECTORY / name
+        unfinished = Path(self.data_folder_out).with_name(name)
         unfinished.write_bytes(str_to_bytes(dumps(payload)))
         unfinished.rename(Path(self.data_folder_out, name))
 
@@ -107,6 +108,13 @@ def hoard(size, number=0):
     HOARD.append(b"x" * (size << 20))
     time.sleep(0.05)
     return number, os.getpid()
+
+
+@app.task
+def hoard_later(size):
+    """As above, when the child has nothing to do any more."""
+    threading.Timer(0.5, lambda: HOARD.append(b"x" * (size << 20))).start()
+    return os.getpid()
 
 
 @app.task
