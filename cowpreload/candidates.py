@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 _SHOWN = 5
 _LONGEST = 200
 # Why the last of many stay cold. What is listed comes first, and has its own time.
-NO_TIME = "no time is left; list it if it matters"
+NO_TIME = "no time is left; list what matters"
 
 
 @dataclass(frozen=True)

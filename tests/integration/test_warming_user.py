@@ -212,3 +212,16 @@ def test_the_command_shows_what_the_user_would_warm(site: dict[str, str]) -> Non
     assert re.search(r"302 .*  /account/  dropped: answered 302\n", done.stdout)
     assert re.search(r"200 .*  /account/ \(as warmup-user\)\n", done.stdout)
     assert "3 of 3 would be warmed, 1 were left out; " in done.stdout
+
+
+@pytest.mark.deep
+def test_a_database_that_answers_nothing_keeps_no_command_waiting(
+    site: dict[str, str],
+) -> None:
+    environ = {**os.environ, **site, "COW_WARMUP_USER": "warm"}
+    environ["COW_WARMUP_TIMEOUT"] = "1"
+    with contextlib.closing(sqlite3.connect(f"{site['SITE_DB']}.gate")) as gate:
+        gate.execute("begin exclusive")
+        done = run("-m", "cowpreload", "warmup", "members", cwd=PROGRAMS, env=environ)
+    assert "cow: warmup-user=warm: no answer within 1 s; pages are" in done.stderr
+    assert "(as warmup-user)" not in done.stdout

@@ -42,6 +42,7 @@ def trial(paths, candidate=0.3, total=30.0):
     made = Trial(work, Limits(candidate, total), stopped, FORKS)
     began = time.monotonic()
     made.over([Candidate(each) for each in paths])
+    print(made.faults)
     print([(each.candidate.path, each.dropped) for each in made.tried])
     print([made.note, round(time.monotonic() - began, 1)])
     with open(f"/proc/self/task/{os.getpid()}/children") as children:
@@ -111,15 +112,17 @@ trial(["/a", "/b"])
 def test_a_callback_that_waits_for_ever_after_the_pages_spoils_them() -> None:
     """It is called unasked in a master that serves: a queue that is flushed, whose
     thread is gone."""
-    tried, note, _, _ = trial("""
+    tried, note, _, printed = trial("""
 def page(path):
     return 200
 def again():
     time.sleep(600)
 trial(["/a", "/b"])
 """)
-    why = "the child that tried it: before_fork callbacks do not come back within 0.3 s"
-    assert (tried, note) == ([("/a", why), ("/b", why)], "")
+    why = "before_fork callbacks do not come back within 0.3 s"
+    spoiled = f"the child that tried it: {why}"
+    assert (tried, note) == ([("/a", spoiled), ("/b", spoiled)], "")
+    assert f"['2 tried in one child stay cold: {why}']" in printed
 
 
 def test_a_page_that_keeps_memory_at_each_request_does_not_make_the_master_large() -> (
