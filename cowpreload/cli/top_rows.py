@@ -148,7 +148,7 @@ def _colour(head: str, slot: SlotView, text: str) -> Text:
         style = "bold red" if slot.is_passing and head == "private" else ""
         style = style or ("dim" if slot.state != "ready" else "")
         return Text(text, style=style)
-    shown = Text(text, style="bright_black")
+    shown = Text(text, style="grey58")
     for at, cell in enumerate(text):
         if cell == PRIVATE:
             shown.stylize("red" if slot.is_passing else "green", at, at + 1)

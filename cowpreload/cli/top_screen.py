@@ -154,7 +154,8 @@ class Top(App[None]):
         self._draw()
 
     def _say(self, line: str) -> None:
-        self.query_one(RichLog).write(Text(f"{time.strftime('%H:%M:%S')} {line}"))
+        stamp = time.strftime("%H:%M:%S")
+        self.query_one(RichLog).write(Text(f"{stamp} {line}"), expand=True)
 
     def _draw(self) -> None:
         if not self.is_running:
