@@ -242,13 +242,14 @@ def total(
     memory_from: str = "machine",
     memory_used: int = 0,
 ) -> Totals:
-    """Add up what is there; a worker that is gone takes nothing."""
+    """Add up what is there; a worker that is gone, or not forked yet, takes nothing."""
     here = [each for each in slots if each.state != "gone"]
+    forked = [each for each in here if each.pid or each.state != "booting"]
     return Totals(
         workers=len(here),
         pss=master.pss + sum(each.pss for each in here),
         private=master.private + sum(each.private for each in here),
-        is_whole=master.pss > 0 and all(each.pss for each in here),
+        is_whole=master.pss > 0 and all(each.pss for each in forked),
         memory=memory,
         memory_from=memory_from,
         memory_used=memory_used,

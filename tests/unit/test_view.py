@@ -71,3 +71,5 @@ def test_totals_leave_out_a_worker_that_is_gone_and_say_what_is_missing() -> Non
     assert totals.memory == 1 << 30
     assert not total(replace(MASTER, pss=0), [SLOT]).is_whole
     assert not total(MASTER, [replace(SLOT, pss=0)]).is_whole
+    booting = replace(SLOT, pss=0, pid=0, state="booting")  # the fork comes next
+    assert total(MASTER, [SLOT, booting]).is_whole
