@@ -124,13 +124,13 @@ def _record(
             none_said = True
         line = json.dumps(status_object(views, time.time()), separators=(",", ":"))
         before, fault = fault, file.add(line)
+        if file.reader_left:
+            break
         count += not fault
         if fault and fault != before:
             _say(f"{file.name}: {fault}; tried again at the next reading")
         if before and not fault:
             _say(f"{file.name}: written again")
-        if file.reader_left:
-            break
         next_at = max(next_at + interval, time.monotonic())
         if seconds is not None and next_at - began >= seconds:
             break
