@@ -38,3 +38,13 @@ def interruptible() -> Iterator[None]:
         if not interrupted:  # else it ends now, however impatient the user is
             for each, handler in before.items():
                 signal.signal(each, handler)
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Let a signal wait until the end of this: what is made here is whole by then."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
