@@ -55,7 +55,7 @@ LEFT_OUT = (
 )
 """Declarations and words that other pages show; what commands say."""
 
-OTHERS = [re.compile(r"cow: settings …=…")]
+OTHERS = {"cow: settings …=…"}
 """Lines that no string begins."""
 
 _PERCENT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[a-zA-Z]")
@@ -69,10 +69,12 @@ class Message(NamedTuple):
     text: str
     where: str
 
-    def pattern(self) -> re.Pattern[str]:
-        """Matches the line with anything in its holes."""
-        parts = map(re.escape, self.text.split(HOLE))
-        return re.compile(".*?".join(parts))
+    def is_line(self, line: str) -> bool:
+        """Whether it gives this line, with anything in its holes."""
+        parts = self.text.split(HOLE)
+        if max(parts, key=len) not in line:  # a hundredth of what the pattern costs
+            return False
+        return re.fullmatch(".*?".join(map(re.escape, parts)), line) is not None
 
 
 def _text(node: ast.AST) -> str | None:
@@ -102,13 +104,16 @@ def is_told(template: str) -> bool:
     return bool(re.search(r"\w{2}", template.removeprefix("cow: ").replace(HOLE, "")))
 
 
-def in_python(path: Path, name: str) -> Iterator[Message]:
+@functools.cache
+def in_python(path: Path, name: str) -> list[Message]:
     """The messages of a module of the package, `name` from there."""
+    found = []
     for text, line in _strings(ast.parse(path.read_text())):
         text = " ".join(_PERCENT.sub(HOLE, text).split())
         reason = name in REASONS and len(text.split()) > 2
         if text.startswith("cow: ") or re.search(r"\S; \S", text) or reason:
-            yield Message(text, f"cowpreload/{name}:{line}")
+            found.append(Message(text, f"cowpreload/{name}:{line}"))
+    return found
 
 
 def _in_c(path: Path) -> Iterator[Message]:

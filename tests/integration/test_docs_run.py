@@ -55,7 +55,7 @@ def memory(pid: int) -> dict[str, int]:
 
 def check(server: Server, workers: int) -> None:
     """curl and status, and the sums of docs/limits.md."""
-    for _ in range(3 * workers):
+    for _ in range(workers + 2):
         status, body = server.get("/")
         assert (status, body.decode().strip()) == (200, shown(README, "curl"))
     done = run("-m", "cowpreload", "status", str(server.pid))
@@ -82,6 +82,7 @@ def test_the_quick_start_of_gunicorn(servers: Servers, tmp_path: Path) -> None:
 
 
 @needs_uwsgi
+@pytest.mark.deep
 def test_the_quick_start_of_uwsgi(servers: Servers, tmp_path: Path) -> None:
     (block,) = (each for each in blocks(README) if each.file == "uwsgi.ini")
     ini = dict(re.findall(r"^([\w-]+) = (.*)$", block.text, re.M))
