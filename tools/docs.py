@@ -23,6 +23,7 @@ from measure_tables import (
     applications,
     celery_pools,
     process_pools,
+    quick_start,
     shares,
     steps,
 )
@@ -106,6 +107,7 @@ PARTS: dict[str, Part] = {
     "metrics": ("docs/metrics.md", metrics.table),
     "events": ("docs/metrics.md", events.table),
     "api": ("docs/api.md", api.api),
+    "quick-start": ("README.md", lambda: quick_start(measured("quick_start"))),
     "bench": (
         "README.md",
         lambda: experiments.readme(results()[f"CPython {VERSIONS[0]}"]),

@@ -139,3 +139,26 @@ def process_pools(measured: list[dict[str, Any]]) -> str:
             cells = " | ".join(f"{found[mode]:.1f}" for mode in modes)
             lines.append(f"| {each['python']} | {method} | {cells} |")
     return "\n".join(lines)
+
+
+def quick_start(measured: list[dict[str, Any]]) -> str:
+    """The README's first table: its application under three command lines.
+
+    Args:
+        measured: what `measure/quick_start.py` gave; the newest interpreter's is shown.
+    """
+    newest = measured[-1]
+    lines = [
+        f"Four workers of the [small application below](#quick-start), CPython "
+        f"{newest['python']}, after {newest['requests']} requests; all that the kernel "
+        "counts (PSS), in MiB:",
+        "",
+        "| | memory | of one worker alone |",
+        "| --- | ---: | ---: |",
+    ]
+    for line, figures in newest["lines"].items():
+        total, private = f"{figures['total_pss']:.0f}", f"{figures['private']:.1f}"
+        if "cow" in line:
+            total, private = f"**{total}**", f"**{private}**"
+        lines.append(f"| `gunicorn {line}` | {total} | {private} |")
+    return "\n".join(lines)
