@@ -283,7 +283,7 @@ print(warm_up(get_wsgi_application(), Settings(warmup=("/",))).warnings)
 
 @pytest.mark.parametrize("recipe", [False, True], ids=["without", "documented"])
 def test_the_documented_middleware_warms_a_page_behind_a_login(recipe: bool) -> None:
-    text = (ROOT / "docs" / "warmup.md").read_text()
+    text = (ROOT / "docs" / "warmup-login.md").read_text()
     code = next(
         each for each in text.split("```python\n") if "class WarmupUser" in each
     )
