@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from cowpreload.cli.lines import LineFile
 from cowpreload.errors import NativeError, NotFoundError
@@ -91,7 +92,17 @@ def taker(who_text: str) -> Callable[[], list[ServerView]]:
         return servers.running
     with closing(who.server(who_text)) as board:
         master = board.seen(board.master_pid) or board.holder
-    return lambda: [servers.look_at(master)]
+
+    def take() -> list[ServerView]:
+        try:
+            return [servers.look_at(master)]
+        except (NotFoundError, NativeError):
+            # uWSGI's reload executes itself: for seconds, its master has no board.
+            if Path("/proc", str(master)).exists():
+                return []
+            raise
+
+    return take
 
 
 def _told_to_end() -> threading.Event:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from conftest import run
 
+from cowpreload import servers
 from cowpreload.board import find_masters, of_other_versions, open_board
+from cowpreload.cli.record import taker
 from cowpreload.cli.who import other_versions
 from cowpreload.errors import NativeError, NotFoundError
 
@@ -69,6 +71,24 @@ def test_a_board_that_could_end_its_reader_is_refused(kind: str) -> None:
     """A file that shrinks raises SIGBUS; slots past its end are read past it."""
     with holding(kind) as pid, pytest.raises(NativeError, match="another version"):
         open_board(pid)
+
+
+def test_a_master_without_a_board_has_not_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """uWSGI's reload executes itself, and `record PID` took that for its end."""
+
+    def look_at(pid: int) -> None:
+        raise NotFoundError("holds no board")
+
+    with holding("master", "0") as pid:
+        take = taker(str(pid))
+        (view,) = take()
+        assert view.totals.workers == 0
+        monkeypatch.setattr(servers, "look_at", look_at)
+        assert take() == []
+    with pytest.raises(NotFoundError):
+        take()
 
 
 def test_a_server_of_another_version_is_not_none() -> None:
