@@ -27,6 +27,7 @@ from measure_tables import (
     shares,
     steps,
 )
+from tried import few_workers
 
 from cowpreload import events, metrics
 from cowpreload.bench import plots
@@ -96,6 +97,15 @@ def measured(name: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: version_key(each["python"]))
 
 
+def tried_sites() -> dict[str, list[dict[str, Any]]]:
+    """What `cowpreload try --json` gave of each site."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for each in sorted(FIGURES.glob("try-*-*.json")):
+        site = each.stem.removeprefix("try-").rpartition("-")[0]
+        found.setdefault(site, []).append(json.loads(each.read_text()))
+    return found
+
+
 def version_key(version: str) -> tuple[int, ...]:
     """3.9 before 3.10; what follows the number (`rc1`) does not count."""
     return tuple(int(part) for part in re.findall(r"\d+", version))
@@ -142,6 +152,10 @@ PARTS: dict[str, Part] = {
         for version in VERSIONS
     },
     **_scenario_parts(),
+    "few-workers": (
+        "docs/when-it-will-not-help.md",
+        lambda: few_workers(tried_sites()),
+    ),
     "limits": (
         "docs/when-it-will-not-help.md",
         lambda: experiments.limits(results()),

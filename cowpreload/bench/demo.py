@@ -25,9 +25,10 @@ from typing import Any
 from cowpreload import _core
 from cowpreload.bench import server as bench
 from cowpreload.bench.client import LoadReport
-from cowpreload.bench.demo_table import demo_table
+from cowpreload.bench.demo_table import NO_PRELOAD, demo_table
 from cowpreload.bench.hall import Hall, paired
 from cowpreload.bench.interrupt import Interrupted, interruptible
+from cowpreload.bench.observe import look, wait_quiet
 from cowpreload.bench.scenarios.cpu import costs
 from cowpreload.bench.server import Server, script, wait_until
 from cowpreload.bench.site import FOUND_AND_LISTED, SKIPPED, browsing, find_site, seeded
@@ -35,6 +36,7 @@ from cowpreload.bench.stats import Figures
 from cowpreload.records import Reading
 
 WORKERS = 4
+FEW = (1, 2)  # workers: what many a site has
 ROUNDS = 4
 REQUESTS = 500  # a round
 PAIRS = 9
@@ -44,7 +46,11 @@ GROW_MB = 250
 
 @dataclass(frozen=True)
 class Row:
-    """One mode; sizes in bytes, `cpu` of a request relative to the plain host."""
+    """One mode; sizes in bytes, `cpu` of a request relative to the plain host.
+
+    Attributes:
+        few: total PSS by the number of workers, of FEW.
+    """
 
     mode: str
     private: int
@@ -52,6 +58,7 @@ class Row:
     total_pss: int
     wrong: int
     recyclings: int
+    few: dict[int, int]
     cpu: Figures | None = None
 
 
@@ -61,7 +68,7 @@ def say(text: str) -> None:
 
 
 class Demo:
-    """The four servers, one after the other, in one hall."""
+    """The servers, one after the other, in one hall."""
 
     def __init__(self, hall: Hall) -> None:
         self._hall = hall
@@ -74,20 +81,22 @@ class Demo:
         with seeded(find_site()) as site, Hall.closing(site) as hall:
             yield cls(hall)
 
-    def _gunicorn(self, *arguments: str) -> Server:
+    def _gunicorn(self, workers: int, *arguments: str) -> Server:
         return bench.gunicorn(
-            ["--workers", str(WORKERS), *arguments, "shop.wsgi"],
+            ["--workers", str(workers), *arguments, "shop.wsgi"],
             self._hall.site.path,
             self._hall.log(),
             self._hall.site.environ,
         )
 
-    def _uwsgi(self, plugins: Path | None, **ini: str | Sequence[str]) -> Server:
+    def _uwsgi(
+        self, workers: int, plugins: Path | None, **ini: str | Sequence[str]
+    ) -> Server:
         keys = {key.replace("_", "-"): value for key, value in ini.items()}
         return bench.uwsgi(
             {
                 "module": "shop.wsgi",
-                "processes": str(WORKERS),
+                "processes": str(workers),
                 "need-app": "true",
                 **keys,
             },
@@ -97,24 +106,30 @@ class Demo:
             plugins=plugins,
         )
 
-    def start(self, mode: str) -> Server:
-        """One of the four modes, serving."""
-        if mode == "gunicorn --preload":
-            empty = str(self._hall.empty())
-            server = self._gunicorn("--config", empty, "--preload")
+    def start(self, mode: str, workers: int = WORKERS) -> Server:
+        """One of the modes, serving."""
+        empty = ("--config", str(self._hall.empty()))
+        if mode == NO_PRELOAD:
+            server = self._gunicorn(workers, *empty)
+        elif mode == "gunicorn --preload":
+            server = self._gunicorn(workers, *empty, "--preload")
         elif mode == "gunicorn cow":
-            server = self._gunicorn("--config", "gunicorn.conf.py")
+            server = self._gunicorn(workers, "--config", "gunicorn.conf.py")
         elif mode == "uWSGI":
-            server = self._uwsgi(None)
+            server = self._uwsgi(workers, None)
         else:
             server = self._uwsgi(
+                workers,
                 self._hall.plugins(),
                 cow_warmup=FOUND_AND_LISTED,
                 cow_warmup_skip=SKIPPED,
                 cow_max_private="200M",
                 cow_max_private_hard="400M",
             )
-        return self._hall.add(server).wait_serving(workers=WORKERS)
+        self._hall.add(server).wait_serving(workers=workers)
+        if mode == NO_PRELOAD:  # the others may load still
+            wait_quiet(server)
+        return server
 
     def measure(self, mode: str) -> Row:
         """Serve the same requests, then read every process."""
@@ -128,6 +143,7 @@ class Demo:
             readings = [_core.take_reading(pid) for pid in server.workers()]
             master = _core.take_reading(server.pid)
             recyclings = self._grow_one(server, mode)
+        few = {workers: self._few(mode, workers) for workers in FEW}
         return Row(
             mode=mode,
             private=_median(readings, "private"),
@@ -135,7 +151,15 @@ class Demo:
             total_pss=master.pss + sum(each.pss for each in readings),
             wrong=wrong,
             recyclings=recyclings,
+            few=few,
         )
+
+    def _few(self, mode: str, workers: int) -> int:
+        """Total PSS of fewer workers, after the same requests each."""
+        say(f"{mode}: with {workers} of {WORKERS} workers")
+        with self.start(mode, workers) as server:
+            self.load(server, ROUNDS * REQUESTS * workers // WORKERS)
+            return look(server).total_pss
 
     def load(self, server: Server, count: int) -> LoadReport:
         return self._hall.load(server, browsing(server, count))
@@ -163,7 +187,8 @@ def _median(readings: Sequence[Reading], name: str) -> int:
     return int(statistics.median(getattr(each, name) for each in readings))
 
 
-MODES = ("gunicorn --preload", "gunicorn cow", "uWSGI", "uWSGI cow")
+PRELOADED = ("gunicorn --preload", "gunicorn cow", "uWSGI", "uWSGI cow")
+MODES = (NO_PRELOAD, *PRELOADED)
 
 
 def _versions() -> dict[str, str]:
@@ -179,9 +204,9 @@ def _versions() -> dict[str, str]:
 
 
 def measure_all(demo: Demo) -> dict[str, Any]:
-    """The figures of all four modes, as the JSON has them."""
+    """The figures of all modes, as the JSON has them."""
     rows = {mode: demo.measure(mode) for mode in MODES}
-    for plain, ours in (MODES[:2], MODES[2:]):
+    for plain, ours in (PRELOADED[:2], PRELOADED[2:]):
         rows[ours] = replace(rows[ours], cpu=demo.compare(plain, ours))
     return {
         **_versions(),

@@ -102,7 +102,8 @@ def _file(text: str) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Try it; one page on stdout, progress on stderr.
 
-    0 if it was measured, whatever it says; 128 + the signal that ended it.
+    0 if it was measured, whatever it says; 1 if a mode did not run; 128 + the signal
+    that ended it.
     """
     from cowpreload.bench.interrupt import Interrupted, interruptible
 
@@ -168,7 +169,7 @@ def _run(arguments: argparse.Namespace, work: Path) -> int:
 
         draw(tried, arguments.png)
         _say(f"wrote {arguments.png}")
-    return 0
+    return int(any(each.error for each in tried.ways))
 
 
 def _listed(path: Path | None) -> list[str]:

@@ -76,6 +76,12 @@ class Pages:
             )
         if any(worst[path] >= 500 for path in failed):
             self._note(f"The log of plain workers ends with\n{tail(server.log)}")
+        if all(300 <= worst[path] < 400 for path in served if path in worst):
+            self._note(
+                "All pages only redirect, and what they redirect to was not requested: "
+                "name it with --get, or what it asks for with --header (a Cookie of a "
+                "login, 'X-Forwarded-Proto: https')."
+            )
         warm = tuple(each for each in self.plan.warmup if each not in failed)
         self.plan = replace(self.plan, paths=served, warmup=warm or ("auto",))
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from cowpreload.bench import allocator_tables, plots, scenario_tables
 from cowpreload.bench.allocators import ALLOCATORS, Allocator
+from cowpreload.bench.demo_table import demo_table
 from cowpreload.bench.journal import Journal, text
 from cowpreload.bench.lines import Lines, seated
 from cowpreload.bench.mode import HOSTS, IMMORTAL_OFF
@@ -271,3 +272,20 @@ def test_without_matplotlib_the_extra_is_named(
     assert plots.missing().endswith("pip install 'cowpreload[plot]'")
     with pytest.raises(ImportError, match="cowpreload"):
         plots.draw(DRAWN)
+
+
+def test_the_demo_shows_few_workers_and_no_ratio_to_what_shares_nothing() -> None:
+    def row(mode: str, cpu: dict | None = None) -> dict:
+        sizes = dict.fromkeys(("private", "shared", "total_pss"), 40 * MIB)
+        few = {"1": 50 * MIB, "2": 60 * MIB}
+        return {"mode": mode, **sizes, "recyclings": 0, "few": few, "cpu": cpu}
+
+    ratio = {"ratio": spread([0.9, 1.0, 1.1])}
+    rows = [row("gunicorn"), row("gunicorn --preload"), row("gunicorn cow", ratio)]
+    versions = dict.fromkeys(("python", "django", "gunicorn", "uwsgi"), "1")
+    figures = {**versions, "workers": 4, "requests": 9, "rows": rows}
+    table = demo_table(figures)
+    assert table.head[3:6] == ("total PSS", "of 1", "of 2")
+    assert [each[-1] for each in table.rows] == ["-", "1", "1.00 (0.95 to 1.05)"]
+    del figures["rows"][0]["few"]  # a run from before
+    assert "of 1" not in demo_table(figures).head

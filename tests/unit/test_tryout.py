@@ -339,3 +339,20 @@ def test_every_member_of_the_json_is_documented() -> None:
     named = members({**figures, "versions": {}, "configuration": {}})
     causes = {name for name in named if " " in name}
     assert [each for each in sorted(named - causes) if f"`{each}`" not in text] == []
+
+
+def test_few_workers_of_a_site_are_one_row_a_mode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two runs measure 2 workers: the one that was asked for counts."""
+    monkeypatch.syspath_prepend(str(CHECKOUT / "tools"))
+    from tried import few_workers
+
+    four = json.loads(as_json(FLASK))
+    two = json.loads(as_json(with_plan(workers=2, counts=(1, 2), requests=250)))
+    for mode in two["modes"]:
+        mode["lives"][0] |= {"workers": 1, "total_pss": 50 * MIB}
+        mode["lives"][1] |= {"workers": 2, "total_pss": 99 * MIB}
+    made = few_workers({"mine": [four, two]})
+    assert made.startswith("CPython 3.13.0, 125 requests for each worker; MiB")
+    assert "| mine | gunicorn cow | 50 | 99 | 72 |" in made

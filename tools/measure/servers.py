@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from cowpreload import _core
-from cowpreload.bench.demo import MODES, REQUESTS, ROUNDS, Demo
+from cowpreload.bench.demo import PRELOADED, REQUESTS, ROUNDS, Demo
 from cowpreload.units import MIB
 from measure import common
 from measure.common import Figures, mb
@@ -32,7 +32,7 @@ def main() -> None:
     """Measure and print."""
     parser = common.parser(__doc__)
     parser.add_argument("--only", default="", help="modes with this text in their name")
-    modes = [mode for mode in MODES if parser.parse_args().only in mode]
+    modes = [mode for mode in PRELOADED if parser.parse_args().only in mode]
     figures: Figures = {}
     with Demo.closing() as demo:
         for mode in modes:
