@@ -18,6 +18,7 @@ from harness.server import Server
 from cowpreload import _core, warmings
 from cowpreload.board import open_board
 from cowpreload.immortal import WHY_NOT
+from cowpreload.servers import look as servers_look
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
 
@@ -98,6 +99,14 @@ def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     assert again.grown_after < again.grown_before * 3 / 4
     assert (again.grown_before >> 20) == int(found[1])
     assert again.total_pss > 3 * again.grown_before / 2
+    view = servers_look(board)
+    assert view.master.host.lower().startswith(("gunicorn 2", "uwsgi 2"))
+    frozen = view.master.frozen
+    assert frozen is not None
+    assert (frozen.generation, frozen.inherited > 1 << 20) == (2, True)
+    assert frozen.immortal > 0
+    assert dict(view.counts.recycled)["renewed"] == 3
+    assert view.counts.requests > 0
 
 
 @pytest.mark.parametrize("host", ["sync", UWSGI])
