@@ -134,8 +134,8 @@ class Master:
         if self._board is None:
             return 0
         slot = self._board.reserve()
-        # A child that has ended and was not waited for yet has lost it: when it is, the
-        # slot must not be freed, whose child would run on unwatched.
+        # It may be that of a child that was waited for and is in billiard's list still,
+        # which must not free it later: the new child would run on unwatched.
         self._slots = {pid: each for pid, each in self._slots.items() if each != slot}
         if not slot and not self._full:
             self._full = True
