@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
-from cowpreload.cli.exporter import ListenError, address
+from cowpreload import board
+from cowpreload.board import Board
+from cowpreload.cli.exporter import ListenError, address, look
 from cowpreload.metrics import COUNTER, DECLARED, families, names
 from cowpreload.report.exposition import exposition, wants_openmetrics
 from cowpreload.view import (
@@ -159,6 +164,22 @@ def test_a_client_gets_the_format_that_it_asks_for(
     accept: str, openmetrics: bool
 ) -> None:
     assert wants_openmetrics(accept) is openmetrics
+
+
+def test_a_server_that_ends_in_a_scrape_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found, and gone a moment later: without a process, or without a board."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    real = Board.create("gunicorn 27.0.1")
+    found = [ended.pid, os.getppid(), os.getpid()]
+    monkeypatch.setattr(board, "find_masters", lambda: found)
+    try:
+        assert [each.master.pid for each in look()] == [os.getpid()]
+    finally:
+        os.close(real.fd)
+    assert capsys.readouterr().err.count("holds no board") == 2
 
 
 def test_an_address_is_read_or_refused() -> None:
