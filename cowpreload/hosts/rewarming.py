@@ -17,6 +17,7 @@ from cowpreload import _core, collector, mending, writers
 from cowpreload.audit import Descriptors, audit, descriptors
 from cowpreload.candidates import Candidate, Shape
 from cowpreload.deadline import can_interrupt
+from cowpreload.event_log import tell
 from cowpreload.freezing import freeze, leave_mortal
 from cowpreload.hosts import closings
 from cowpreload.hosts.auto import Automatic
@@ -164,7 +165,7 @@ def _settle(
     frozen: bool,
     within: float,
 ) -> list[str]:
-    """What comes before each fork, anew: close, mend, audit; lines on the faults.
+    """What comes before each fork, anew: close, mend, audit; lines on what stays open.
 
     Args:
         before: the server's own descriptors.
@@ -190,8 +191,10 @@ def _settle(
                 gc.freeze()
             resume()
     time.sleep(0)  # gevent closes a descriptor at its loop's next turn: the trial's
-    findings = [each.line() for each in audit(before, at_fork=master.at_fork)]
-    return faults + [each for each in findings if each not in known]
+    for finding in audit(before, at_fork=master.at_fork):
+        if finding.line() not in known:
+            tell(finding, master.warn)
+    return faults
 
 
 def _freeze(master: Serving, settings: Settings) -> FreezeReport:
