@@ -33,6 +33,8 @@ def readme() -> str:
 
     def plain(found: re.Match[str]) -> str:
         text, file = found[1], found[2].partition("#")[0]
+        if not file:  # a heading of the README itself
+            return text
         return f"`{file}`" if text == file else f"{text} (`{file}`)"
 
     text = RELATIVE.sub(plain, (ROOT / "README.md").read_text(encoding="utf-8"))
