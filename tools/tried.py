@@ -11,7 +11,7 @@ from experiments import Figures, table
 
 from cowpreload.units import MIB
 
-SITES = {"shop": "the example shop, catalogue of 5 MB", "wagtail": "Wagtail"}
+SITES = {"shop": "the example shop, catalogue of 5 MB", "wagtail": "Wagtail, 20 pages"}
 
 
 def few_workers(tried: Mapping[str, Sequence[Figures]]) -> str:

@@ -48,10 +48,14 @@ def test_an_application_is_measured_in_each_mode_and_compared() -> None:
         assert [each["workers"] for each in mode["lives"]] == [1, 2]
         assert [each["wrong"] for each in mode["lives"]] == [0, 0]
         assert mode["cpu_ms"]["n"] == 3
-    # The table is one worker's own without us, and nobody's with us.
+    # The table is one worker's own without us, and nobody's where it is immortal.
     assert plain["one_more"] > 8 << 20
-    assert cow["one_more"] < plain["one_more"] / 2
-    assert cow["immortal_objects"] > 0 or sys.version_info < (3, 12)
+    if sys.version_info >= (3, 12):
+        assert cow["one_more"] < plain["one_more"] / 2
+        assert cow["immortal_objects"] > 0
+    else:
+        reasons = found["verdicts"][0]["reasons"]
+        assert any("writes a reference count" in each for each in reasons)
     assert cow["warmup_requests"] > 0
     # What differs, differs by being preloaded; a token varies by itself.
     for mode in (preload, cow):
@@ -70,7 +74,10 @@ def test_an_application_is_measured_in_each_mode_and_compared() -> None:
     [
         ("tried:refused", "no page answers without an error: / (500)", "5432"),
         ("tried:create('x')", "cannot be loaded", "no configuration named 'x'"),
-        ("nosuch", "cannot be loaded", "No module named 'nosuch'"),
+        pytest.param(
+            *("nosuch", "cannot be loaded", "No module named 'nosuch'"),
+            marks=pytest.mark.deep,
+        ),
     ],
 )
 def test_what_does_not_run_shows_its_own_error(app: str, error: str, own: str) -> None:
