@@ -40,7 +40,7 @@ def draw(tried: Tried, target: Path) -> None:
         place += 0.6
     axis.set_yticks(ticks, names)
     axis.invert_yaxis()
-    axis.margins(x=0.25)
+    axis.margins(x=0.4)
     axis.set_xlabel("MiB of total PSS, by mode and number of workers")
     axis.set_title(title(tried), fontsize=7)
     figure.tight_layout()
