@@ -54,8 +54,11 @@ def test_statsd_gets_gauges_of_each_slot_and_counters(
     }
     server = servers.on("sync", {**LEAKING, **given})
     ready(server, 2)
-    wait_until(lambda: is_there("shop.gunicorn.cow.worker.2.private_bytes"), 30, "both")
-    assert seen["shop.gunicorn.cow.workers"] == ("2", "g")
+    workers = "shop.gunicorn.cow.workers"
+    last = "shop.gunicorn.cow.workers_pss_bytes"
+    wait_until(
+        lambda: is_there(last) and seen[workers] == ("2", "g"), 30, "gauges of both"
+    )
     view = open_board(server.pid).view(1)
     for name in ("private", "shared"):
         shown = int(seen[f"shop.gunicorn.cow.worker.1.{name}_bytes"][0])
@@ -79,7 +82,8 @@ def test_uwsgis_stats_server_shows_what_the_board_has(servers: Servers) -> None:
         found = json.loads(text)["metrics"]
         return {name: each["value"] for name, each in found.items()}
 
-    wait_until(lambda: metrics()["worker.2.cow_private"], 30, "a collection")
+    # Registered last, and so collected last.
+    wait_until(lambda: metrics()["worker.2.cow_generation"], 30, "a collection")
     shown, board = metrics(), open_board(server.pid)
     for slot in (1, 2):
         view = board.view(slot)
