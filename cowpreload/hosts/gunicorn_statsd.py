@@ -2,14 +2,16 @@
 
 Called at the turns of gunicorn's master. Takes what is on the board, reads nothing from
 /proc, opens no socket: gunicorn's client has the address, the prefix and the tags. Must
-not raise.
+not raise, and must not wait: an agent that does not read a Unix socket would hold the
+master for ever.
 """
 
 from __future__ import annotations
 
 import contextlib
+import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cowpreload._core import lib
@@ -33,6 +35,40 @@ def _gauges(view: SlotView) -> Mapping[str, int]:
     }
 
 
+class _NeverWaiting:
+    """In the place of the client's socket: what is not taken at once is dropped.
+
+    So is the rest of that turn: gunicorn logs a traceback for each datagram that fails.
+    """
+
+    def __init__(self, sock: Any) -> None:
+        self._sock = sock
+        self.has_failed = False
+
+    def send(self, data: bytes) -> int:
+        """As socket.send, but that it neither waits nor raises."""
+        if not self.has_failed:
+            try:
+                return int(self._sock.send(data, socket.MSG_DONTWAIT))
+            except OSError:
+                self.has_failed = True
+        return 0
+
+
+@contextlib.contextmanager
+def _never_waiting(log: Any) -> Iterator[_NeverWaiting | None]:
+    """The client of gunicorn's master, for a turn; None: another client's, as it is."""
+    theirs = getattr(log, "sock", None)
+    if theirs is None:
+        yield None
+        return
+    log.sock = ours = _NeverWaiting(theirs)
+    try:
+        yield ours
+    finally:
+        log.sock = theirs
+
+
 class Statsd:
     """What was sent last."""
 
@@ -52,9 +88,10 @@ class Statsd:
         if not arbiter.cfg.statsd_host:
             return
         with contextlib.suppress(Exception):  # another logger than gunicorn's, too
-            self._send(arbiter.log, board)
+            with _never_waiting(arbiter.log) as sock:
+                self._send(arbiter.log, board, sock)
 
-    def _send(self, log: Any, board: Board) -> None:
+    def _send(self, log: Any, board: Board, sock: _NeverWaiting | None) -> None:
         views = list(board)
         for view in views:
             for name, value in _gauges(view).items():
@@ -71,7 +108,8 @@ class Statsd:
             before = self._counts.get(name, 0)
             if count > before:
                 log.increment(f"{_NAME}.{name}", count - before)
-            self._counts[name] = count
+            if sock is None or not sock.has_failed:  # else with the next turn's
+                self._counts[name] = count
 
     def _counted(self, board: Board) -> dict[str, int]:
         """What only rises, by name."""

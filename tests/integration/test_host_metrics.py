@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import signal
 import socket
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import QUICK, Servers, needs_uwsgi, ready
 from harness.processes import wait_until
 from harness.server import free_port
 
-from cowpreload.board import open_board
+from cowpreload.board import Board, open_board
+from cowpreload.hosts.gunicorn_statsd import Statsd
+from cowpreload.settings import Settings
 
 MIB = 1 << 20
 LEAKING = {**QUICK, "cow-max-growth": "40M", "cow-max-private": "300M"}
@@ -67,6 +73,52 @@ def test_statsd_gets_gauges_of_each_slot_and_counters(
     recycled = "shop.gunicorn.cow.recycled.max_growth"
     wait_until(lambda: is_there(recycled), 30, "the counter")
     assert seen[recycled] == ("1", "c")
+
+
+def test_a_statsd_agent_that_reads_nothing_does_not_hold_the_master(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And its counters come later; one that is gone makes no line of the log."""
+    pytest.importorskip("gunicorn")
+    from gunicorn.config import Config
+    from gunicorn.instrument.statsd import Statsd as Client
+
+    def interrupt(number: int, frame: object) -> None:
+        pytest.fail("the master waits")  # no Exception: gunicorn would drop it
+
+    board = Board.create()
+    board.reserve()
+    path, ours, settings = tmp_path / "agent", Statsd(), Settings(check_interval=0)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(10)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as agent:
+            agent.bind(str(path))
+            agent.setblocking(False)
+            cfg = Config()
+            cfg.set("statsd_host", f"unix://{path}")
+            master = SimpleNamespace(cfg=cfg, log=Client(cfg))
+            theirs = master.log.sock
+            for _ in range(100):  # the kernel keeps 10 datagrams, or some hundreds
+                ours.turn(master, board, settings)
+            board.raw.counts.ends[1][1] = 1
+            ours.turn(master, board, settings)
+            assert master.log.sock is theirs
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    assert b"recycled" not in agent.recv(4096)
+            ours.turn(master, board, settings)
+            got = agent.recv(4096)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    got += agent.recv(4096)
+            assert b"gunicorn.cow.recycled.max_private:1|c" in got
+        ours.turn(master, board, settings)
+        assert not capsys.readouterr().err
+        theirs.close()
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @needs_uwsgi
