@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import tempfile
 from collections.abc import Iterator
 from types import FrameType
 
@@ -41,10 +42,15 @@ def interruptible() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def held() -> Iterator[None]:
-    """Let a signal wait until the end of this: what is made here is whole by then."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def directory(prefix: str) -> Iterator[str]:
+    """A temporary directory that is gone at the end, whenever a signal comes.
+
+    One between mkdir() and the making of what removes it would leave it in /tmp.
+    """
+    with contextlib.ExitStack() as stack:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            name = stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        yield name

@@ -11,13 +11,12 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import cowpreload
-from cowpreload.bench.interrupt import held
+from cowpreload.bench.interrupt import directory
 from cowpreload.bench.server import Server
 from cowpreload.errors import NotFoundError
 
@@ -55,10 +54,7 @@ def find_site(given: Path | None = None) -> Path:
 @contextlib.contextmanager
 def seeded(path: Path, **variables: str) -> Iterator[Site]:
     """The site at `path` with a fresh, seeded database and these SHOP_ variables."""
-    with contextlib.ExitStack() as stack:
-        with held():  # a signal between mkdir() and the clean-up's would leave it
-            made = tempfile.TemporaryDirectory(prefix="cow-bench-")
-            name = stack.enter_context(made)
+    with directory("cow-bench-") as name:
         environ = {"SHOP_DB": str(Path(name) / "shop.sqlite3"), **variables}
         # Its output is kept back: interrupted, it would show a traceback of its own.
         done = subprocess.run(

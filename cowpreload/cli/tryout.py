@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -105,14 +104,11 @@ def run(arguments: argparse.Namespace) -> int:
     0 if it was measured, whatever it says; 1 if a mode did not run; 128 + the signal
     that ended it.
     """
-    from cowpreload.bench.interrupt import Interrupted, interruptible
+    from cowpreload.bench.interrupt import Interrupted, directory, interruptible
 
     _check(arguments)
     try:
-        with (
-            interruptible(),
-            tempfile.TemporaryDirectory(prefix="cow-try-") as name,
-        ):
+        with interruptible(), directory("cow-try-") as name:
             return _run(arguments, Path(name))
     except Interrupted as stopped:
         _say("interrupted: every server has ended")
