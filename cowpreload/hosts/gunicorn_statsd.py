@@ -87,9 +87,9 @@ class Statsd:
         self._next = now + _TURNS * settings.check_interval
         if not arbiter.cfg.statsd_host:
             return
-        with contextlib.suppress(Exception):  # another logger than gunicorn's, too
-            with _never_waiting(arbiter.log) as sock:
-                self._send(arbiter.log, board, sock)
+        # Another logger than gunicorn's, too.
+        with contextlib.suppress(Exception), _never_waiting(arbiter.log) as sock:
+            self._send(arbiter.log, board, sock)
 
     def _send(self, log: Any, board: Board, sock: _NeverWaiting | None) -> None:
         views = list(board)
