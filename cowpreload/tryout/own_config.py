@@ -35,6 +35,8 @@ _OUTSIDE: dict[str, object] = {
     "user": None,
     "group": None,
 }
+# Files of the server that runs: its events, and what it warms at the next start.
+_WRITTEN = ("cow_event_log", "cow_warmup_file")
 _PLAIN_OF = {"cow_gevent": "gevent", "cow_asgi": "asgi"}
 _UVICORN = ("uvicorn_worker.UvicornWorker", "uvicorn.workers.UvicornWorker")
 _COW_OF = {
@@ -60,6 +62,8 @@ def settings(path: str, cow: bool, preload: bool, plain: str) -> dict[str, Any]:
         for name, value in space.items()
         if not name.startswith("__") and (cow or not name.startswith("cow_"))
     }
+    for name in _WRITTEN:
+        found.pop(name, None)
     found |= {**_OUTSIDE, "preload_app": preload, "worker_class": theirs}
     return found | _cow(theirs) if cow else found
 

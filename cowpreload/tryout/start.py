@@ -20,13 +20,15 @@ START = 300.0  # seconds that a server may take to serve
 REST = 10.0  # seconds that are waited for it to come to rest
 # A limit acts at the first reading over it: stricter than where it will be used.
 _STRICT = {"COW_STRIKES": "1", "COW_MIN_LIFETIME": "0", "COW_JITTER": "0"}
+# An empty variable is unset: these are files of the server that runs.
+ENVIRON = {"COW_EVENT_LOG": "", "COW_WARMUP_FILE": ""}
 # What an operator's variable would undo.
 _NOT_HERE = ("--preload", "--daemon", "-D", "--reload")
 
 
 def start(hall: Hall, plan: Plan, way: Way, workers: int, limit: int = 0) -> Server:
     """One server; `limit`, in bytes, is cow-max-private of a cow way."""
-    environ = {"HOME": os.environ.get("HOME", "/")}
+    environ = {"HOME": os.environ.get("HOME", "/"), **ENVIRON}
     if limit and way.cow:
         environ |= _STRICT
     begin = _gunicorn if way.host == "gunicorn" else _uwsgi

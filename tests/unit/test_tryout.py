@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cowpreload.settings_given import read
 from cowpreload.tryout import advice, answers, plan
 from cowpreload.tryout.as_json import as_json
 from cowpreload.tryout.logs import facts, tail
@@ -28,6 +29,7 @@ from cowpreload.tryout.records import (
     Tried,
     Why,
 )
+from cowpreload.tryout.start import ENVIRON
 from cowpreload.units import MIB
 
 CHECKOUT = Path(__file__).parent.parent.parent
@@ -285,6 +287,20 @@ def test_the_users_gunicorn_configuration_holds_but_for_what_makes_the_way(
     assert not [name for name in plain if name.startswith("cow_")]
     ours = settings(str(file), cow=True, preload=True, plain="")
     assert (ours["worker_class"], ours["cow_warmup"]) == ("cow", ["/x"])
+
+
+def test_a_try_writes_no_file_of_the_server_that_runs(tmp_path: Path) -> None:
+    """It added its own start to the events, and its requests to what is warmed."""
+    events, pages = tmp_path / "events", tmp_path / "pages"
+    file = tmp_path / "gunicorn.conf.py"
+    file.write_text(
+        f"cow_event_log = {str(events)!r}\ncow_warmup_file = {str(pages)!r}"
+    )
+    named = settings(str(file), cow=True, preload=True, plain="").values()
+    assert not {str(events), str(pages)} & {str(each) for each in named}
+    variables = {"COW_EVENT_LOG": str(events), "COW_WARMUP_FILE": str(pages)}
+    found = read({}, {**variables, **ENVIRON})
+    assert (found.event_log, found.warmup_file) == (None, None)
 
 
 @pytest.mark.parametrize(
