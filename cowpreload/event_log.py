@@ -10,6 +10,8 @@ opened: an application may close what it does not know.
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import stat
 import time
@@ -32,6 +34,24 @@ def fault(path: str, error: OSError) -> str:
         f"event-log={path}: {error.strerror or error}; name a file that the master "
         "can append to"
     )
+
+
+def _opened(path: str) -> int:
+    """Its descriptor; never one of the three that others write to unasked.
+
+    Raises:
+        OSError: it cannot be opened, or is no path at all.
+    """
+    try:
+        fd = os.open(path, _FLAGS, _MODE)
+    except ValueError as error:  # a NUL: a reload would end the server
+        raise OSError(errno.EINVAL, str(error)) from error
+    if fd > 2:
+        return fd
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(fd)
 
 
 def _of(about: os.stat_result) -> _Identity:
@@ -83,7 +103,7 @@ class EventLog:
             OSError: it cannot be opened.
         """
         whole_path = os.path.abspath(path)
-        opened = fd if fd >= 0 else os.open(whole_path, _FLAGS, _MODE)
+        opened = fd if fd >= 0 else _opened(whole_path)
         self.close()
         self.path = whole_path
         self._take(opened)
@@ -145,7 +165,7 @@ class EventLog:
     def _follow(self) -> None:
         """Open the path anew, if the descriptor is no longer its file."""
         if _identity(self._fd) != self._file:  # closed, and perhaps another's by now
-            self._take(os.open(self.path, _FLAGS, _MODE))
+            self._take(_opened(self.path))
             return
         if not self._is_regular:
             return
@@ -157,7 +177,7 @@ class EventLog:
         except FileNotFoundError:
             pass
         try:
-            fd = os.open(self.path, _FLAGS, _MODE)
+            fd = _opened(self.path)
         except OSError as error:
             self._fault(error, "the file that was rotated away is written on")
             return

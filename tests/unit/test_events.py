@@ -237,3 +237,25 @@ def test_a_fifo_that_nobody_reads_is_refused_and_does_not_hang(tmp_path: Path) -
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(OSError, match="No such device"):
         EventLog().open(str(tmp_path / "fifo"), print)
+
+
+def test_a_nul_in_the_path_is_refused_as_any_other_and_ends_no_reload(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(OSError, match="null"):
+        EventLog().open(f"{tmp_path}/a\0b", print)
+
+
+def test_a_server_without_stdin_has_no_events_among_what_others_write(
+    tmp_path: Path,
+) -> None:
+    log, kept = EventLog(), os.dup(0)
+    os.close(0)
+    try:
+        log.open(str(tmp_path / "events"), print)
+        with pytest.raises(OSError):
+            os.fstat(0)
+        log.close()
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
