@@ -9,6 +9,7 @@ called by gunicorn itself, in the configuration file that `gunicorn_file` writes
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,36 @@ _COW_OF = {
     "asgi": "cow_asgi",
     **dict.fromkeys(_UVICORN, "cow_uvicorn"),
 }
+
+
+# The same on a command line: those with a value, and those without.
+_OUTSIDE_VALUES = frozenset(
+    """
+    -b --bind -g --group -m --umask -p --pid -u --user --access-logfile --certfile
+    --control-socket --cow-event-log --cow-warmup-file --error-logfile --keyfile
+    --log-config --log-config-json --log-file --log-syslog-to --statsd-host
+    """.split()  # noqa: SIM905 - as below
+)
+_OUTSIDE_FLAGS = ("--preload", "--daemon", "-D", "--reload", "--log-syslog")
+
+
+def arguments(text: str) -> str:
+    """What holds of GUNICORN_CMD_ARGS, which wins over a configuration file."""
+    kept: list[str] = []
+    given = iter(shlex.split(text))
+    for each in given:
+        name, is_one, _ = each.partition("=")
+        if each in _OUTSIDE_FLAGS:
+            continue
+        # gunicorn takes the beginning of a name for it, where no other has the same.
+        shortened = name.startswith("--") and any(
+            full.startswith(name) for full in _OUTSIDE_VALUES
+        )
+        if name not in _OUTSIDE_VALUES and not shortened:
+            kept.append(each)
+        elif not is_one:
+            next(given, None)
+    return shlex.join(kept)
 
 
 def settings(path: str, cow: bool, preload: bool, plain: str) -> dict[str, Any]:

@@ -13,7 +13,12 @@ from pathlib import Path
 from cowpreload.bench.hall import Hall
 from cowpreload.bench.observe import wait_quiet
 from cowpreload.bench.server import Server, free_port, gunicorn, script
-from cowpreload.tryout.own_config import gunicorn_file, uwsgi_file, uwsgi_lines
+from cowpreload.tryout.own_config import (
+    arguments,
+    gunicorn_file,
+    uwsgi_file,
+    uwsgi_lines,
+)
 from cowpreload.tryout.records import Plan, Way
 
 START = 300.0  # seconds that a server may take to serve
@@ -22,8 +27,6 @@ REST = 10.0  # seconds that are waited for it to come to rest
 _STRICT = {"COW_STRIKES": "1", "COW_MIN_LIFETIME": "0", "COW_JITTER": "0"}
 # An empty variable is unset: these are files of the server that runs.
 ENVIRON = {"COW_EVENT_LOG": "", "COW_WARMUP_FILE": ""}
-# What an operator's variable would undo.
-_NOT_HERE = ("--preload", "--daemon", "-D", "--reload")
 
 
 def start(hall: Hall, plan: Plan, way: Way, workers: int, limit: int = 0) -> Server:
@@ -59,8 +62,7 @@ def _gunicorn(
     log = hall.log()
     config = log.with_suffix(".conf.py")
     config.write_text(gunicorn_file(plan, way, values))
-    given = os.environ.get("GUNICORN_CMD_ARGS", "").split()
-    kept = " ".join(each for each in given if each not in _NOT_HERE)
+    kept = arguments(os.environ.get("GUNICORN_CMD_ARGS", ""))
     return gunicorn(
         ["--config", str(config), "--workers", str(workers), plan.app],
         hall.site.path,

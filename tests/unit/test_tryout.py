@@ -14,7 +14,13 @@ from cowpreload.settings_given import read
 from cowpreload.tryout import advice, answers, plan
 from cowpreload.tryout.as_json import as_json
 from cowpreload.tryout.logs import facts, tail
-from cowpreload.tryout.own_config import classes, settings, uwsgi_file, uwsgi_lines
+from cowpreload.tryout.own_config import (
+    arguments,
+    classes,
+    settings,
+    uwsgi_file,
+    uwsgi_lines,
+)
 from cowpreload.tryout.page import page
 from cowpreload.tryout.records import (
     Answer,
@@ -287,6 +293,22 @@ def test_the_users_gunicorn_configuration_holds_but_for_what_makes_the_way(
     assert not [name for name in plain if name.startswith("cow_")]
     ours = settings(str(file), cow=True, preload=True, plain="")
     assert (ours["worker_class"], ours["cow_warmup"]) == ("cow", ["/x"])
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("", ""),
+        ("--threads 3 --preload --env 'A=b c'", "--threads 3 --env 'A=b c'"),
+        ("-p /run/shop.pid --threads=3 --error-logfile=/var/log/shop", "--threads=3"),
+        ("--statsd-host h:8125 -D --error-log x --log-syslog --user", ""),
+    ],
+)
+def test_a_variable_of_the_server_that_runs_moves_no_try_into_its_files(
+    given: str, kept: str
+) -> None:
+    """Its access log had the trial's requests, and its pid file refused the trial."""
+    assert arguments(given) == kept
 
 
 def test_a_try_writes_no_file_of_the_server_that_runs(tmp_path: Path) -> None:
