@@ -7,6 +7,7 @@ second since it became ready. Both hosts judge by the one function that is drive
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -50,4 +51,6 @@ def test_the_plugin_has_no_policy_of_its_own() -> None:
             capture_output=True,
             text=True,
         ).stdout  # without comments
+        # What is shown of a slot is read by its offset, and judges nothing.
+        code = re.sub(r'"[^"]*"|offsetof\([^)]*\)', "", code)
         assert not [word for word in words if word in code], path.name
