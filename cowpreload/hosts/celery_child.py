@@ -114,6 +114,7 @@ class ChildMixin:
 
     cow_child: Child
     inq: Any
+    _shutdown: Any
     wait_for_job: Callable[[], Any]
 
     def _make_child_methods(self, *arguments: Any) -> None:
@@ -125,7 +126,10 @@ class ChildMixin:
             if not child.may_wait():
                 sys.exit(EX_RECYCLE)
             # billiard's own wait has no end: without a task it would never look again.
-            if not self.inq._reader.poll(child.interval):
+            # What ends it there is a restart of the pool (pool_restart), which
+            # `receive` looks for first.
+            ends = self._shutdown is not None and self._shutdown.is_set()
+            if not ends and not self.inq._reader.poll(child.interval):
                 return None
             job = receive()
             if job:

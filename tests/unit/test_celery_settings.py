@@ -6,9 +6,13 @@ import pytest
 
 celery = pytest.importorskip("celery")
 
+from billiard import get_context  # noqa: E402
 from celery.exceptions import ImproperlyConfigured  # noqa: E402
 
+from cowpreload.hosts.celery import BlockingWorker  # noqa: E402
+from cowpreload.hosts.celery_child import Child  # noqa: E402
 from cowpreload.hosts.celery_settings import notes, settings_of  # noqa: E402
+from cowpreload.settings import Settings  # noqa: E402
 
 
 def test_names_are_those_of_gunicorns_file() -> None:
@@ -59,3 +63,17 @@ def test_celerys_own_limit_counts_what_is_shared() -> None:
     app.conf.worker_max_memory_per_child = 200_000
     (line,) = notes(app.conf, settings_of(app.conf))
     assert "worker_max_memory_per_child=200000" in line
+
+
+def test_an_idle_child_hears_of_a_restart_of_the_pool() -> None:
+    """billiard's own looks for it once a second; ours waited for a task for ever."""
+    context, settings = get_context("fork"), Settings(check_interval=0.01)
+    worker = BlockingWorker.__new__(BlockingWorker)
+    worker.inq, worker.outq = context.SimpleQueue(), context.SimpleQueue()
+    worker.synq, worker._shutdown = None, context.Event()
+    worker.cow_child = Child(None, 0, settings, settings.limits(1, graceful=0))
+    worker._make_child_methods()
+    assert worker.wait_for_job() is None
+    worker._shutdown.set()
+    with pytest.raises(SystemExit):
+        worker.wait_for_job()
