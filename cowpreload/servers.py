@@ -17,7 +17,7 @@ from cowpreload.board import Board, find_masters, open_board
 from cowpreload.capacity import capacity
 from cowpreload.errors import NativeError, NotFoundError
 from cowpreload.records import Reading
-from cowpreload.slots import by_reason
+from cowpreload.slots import by_reason, ever_served
 from cowpreload.view import Counts, MasterView, ServerView, SlotView, total
 
 # While a report holds a still copy of a worker, the pages that both share are missing
@@ -117,7 +117,7 @@ def _counts(board: Board) -> Counts:
         recycled=by_reason(counts.ends[lib.COW_RECYCLE]),
         killed=by_reason(counts.ends[lib.COW_KILL]),
         unheeded=sum(counts.ends[lib.COW_ASK_AGAIN]),
-        requests=sum(int(each.life.served + each.life.requests) for each in rows),
+        requests=sum(ever_served(each.life) for each in rows),
         readings=int(counts.readings),
         readings_failed=int(counts.readings_failed),
     )

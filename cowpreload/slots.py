@@ -20,12 +20,27 @@ _DONE = {
     lib.COW_KILL: "killed",
     lib.COW_ASK_AGAIN: "unheeded",
 }
+_TRIES = 1000  # below a millisecond; a boot clears for less than a microsecond
 _STATES = {
     lib.COW_FREE: "free",
     lib.COW_BOOTING: "booting",
     lib.COW_READY: "ready",
     lib.COW_LEAVING: "leaving",
 }
+
+
+def ever_served(life: Any) -> int:
+    """Requests of all the slot's workers; never less than it gave before.
+
+    A worker's boot clears the slot (cow_slot_boot): a sum that was read meanwhile
+    would be taken for a counter that began anew.
+    """
+    for _ in range(_TRIES):
+        generation = life.generation
+        found = int(life.served + life.requests)
+        if generation and generation == life.generation:
+            return found
+    return int(life.served + life.requests)  # a process died while it booted
 
 
 def slot_view(board: Any, slot: int) -> SlotView:
@@ -49,7 +64,7 @@ def slot_view(board: Any, slot: int) -> SlotView:
         strikes=raw.judged.strikes,
         grown=max(0, memory.private_bytes - raw.judged.ready_private),
         ready_age=max(1, at - life.ready_at_ms) / 1000 if life.ready_at_ms else 0.0,
-        served=life.served + life.requests,
+        served=ever_served(life),
         wanted=raw.judged.wanted,
         ready_private=raw.judged.ready_private,
         max_private=raw.judged.max_private,

@@ -25,11 +25,11 @@ os.environ.setdefault("COW_WERROR", "1")
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 OLDEST, NEWEST = 10, 15
-# Tests side by side, as far as memory goes: one more than there are cores, as half of
-# their time is waiting (on two cores 472 s with two processes, 249 with three). A
-# process that is done takes over from another: the slowest test takes as long as a
-# hundred others.
-PARALLEL = ("-n", str(min((os.cpu_count() or 1) + 1, 8)), "--dist", "worksteal")
+# Tests side by side, as far as memory goes: two more than there are cores, as a third
+# of their time is waiting (of two cores, three processes left a fifth idle, four leave
+# a twentieth). A process that is done takes over from another: the slowest test takes
+# as long as a hundred others.
+PARALLEL = ("-n", str(min((os.cpu_count() or 1) + 2, 8)), "--dist", "worksteal")
 TESTS_FAILED = 1  # pytest's exit code
 ASK = (
     "import sys, sysconfig, os, venv, ensurepip;"

@@ -100,7 +100,7 @@ def handler(scrape: Callable[[bool], str]) -> type[BaseHTTPRequestHandler]:
         do_HEAD = do_GET  # noqa: N815 - http.server's name
 
         def _answer(self, status: int, kind: str, text: str) -> None:
-            body = text.encode()
+            body = text.encode("utf-8", "replace")  # a name may be no UTF-8
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cowpreload.cli.lines import LineFile
-from cowpreload.errors import NativeError, NotFoundError
+from cowpreload.errors import RAISED, NativeError, NotFoundError, said
 from cowpreload.report.status_json import status_object
 from cowpreload.view import ServerView
 
@@ -130,6 +130,10 @@ def _record(
         except (NotFoundError, NativeError) as error:
             _say(f"the server has ended ({error})")
             break
+        except RAISED as error:  # a recording of hours goes on
+            _say(f"not read: {said(error)}; tried again at the next reading")
+            end.wait(interval)
+            continue
         if not views and not none_said:
             _say("no server runs now; one that starts is recorded")
             none_said = True

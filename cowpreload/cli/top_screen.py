@@ -22,7 +22,7 @@ from textual.widgets import DataTable, Footer, RichLog, Static
 
 from cowpreload.cli.renewing import renew
 from cowpreload.cli.top_rows import SORTS, columns, label, row, server_head
-from cowpreload.errors import CowError
+from cowpreload.errors import RAISED
 from cowpreload.report.live import Rate, events, scale
 from cowpreload.units import MIB
 from cowpreload.view import ServerView, SlotView
@@ -132,7 +132,7 @@ class Top(App[None]):
     def _read(self) -> None:
         try:
             views = self._take()
-        except CowError:
+        except RAISED:  # the next reading may do better
             views = []
         self.call_from_thread(self._came, views)
 

@@ -65,10 +65,13 @@ int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid) {
     uint64_t generation = at->life.generation + 1;
     uint64_t served = at->life.served + at->life.requests;
     uint32_t early = at->judged.early;
+    /* To a reader, 0 says that what the slot has counted is not there; so it is the
+     * first to go and the last to come. */
+    __atomic_store_n(&at->life.generation, 0, __ATOMIC_SEQ_CST);
     memset(at, 0, sizeof *at);
-    at->life.generation = generation;
-    at->life.served = served;
     at->judged.early = early;
+    at->life.served = served;
+    STORE(at->life.generation, generation);
     at->life.pid = (int32_t)pid;
     at->life.booted_at_ms = cow_now_ms();
     STORE(at->life.state, COW_BOOTING);

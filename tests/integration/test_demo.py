@@ -24,10 +24,11 @@ START = (
 MOMENTS = [
     "started",
     "filling the database",
-    "gunicorn --preload: starting",
+    "gunicorn: starting",  # its first mode
 ]
 LATE = [
     "gunicorn --preload: 500 requests",
+    "gunicorn --preload: with 1 of 4 workers",
     "gunicorn cow: one worker grows",
     "building the uWSGI plugin",
     "uWSGI cow against uWSGI",

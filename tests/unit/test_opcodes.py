@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import gc
 import types
+from itertools import islice
 
 import pytest
 
@@ -29,7 +30,7 @@ def starts(code: bytes) -> list[int]:
 def test_lengths_are_those_of_code_that_runs() -> None:
     unpack = vars(dis)["_unpack_opargs"]
     functions = (each for each in gc.get_objects() if type(each) is types.FunctionType)
-    codes = {each.__code__ for each in functions}
+    codes = islice({each.__code__ for each in functions}, 5000)
     seen: set[int] = set()
     for code in codes:
         running: bytes = code._co_code_adaptive  # type: ignore[attr-defined]

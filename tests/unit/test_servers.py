@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 from cowpreload import freezes, servers
 from cowpreload._core import ffi, lib
 from cowpreload.board import Board
+from cowpreload.slots import ever_served
 from cowpreload.view import ServerView
 
 MIB = 1 << 20
@@ -119,3 +121,24 @@ def test_decisions_are_counted_by_reason_and_requests_outlive_generations(
     assert last is not None
     assert (last.action, last.reason) == ("killed", "max-private-hard")
     assert (last.private, last.limit, last.generation) == (131 * MIB, 128 * MIB, 2)
+
+
+def test_a_boot_takes_no_request_from_the_counter(board: Board) -> None:
+    """It clears the slot: a scrape at that moment showed a counter that began anew."""
+    slot = board.reserve()
+    life = board.raw.slot[slot - 1].life
+    pid = os.fork()
+    if not pid:
+        while True:  # until it is killed
+            life.requests = 5
+            lib.cow_slot_boot(board.raw, slot, 0)
+    try:
+        before = 0
+        for _ in range(100_000):
+            now = ever_served(life)
+            assert now >= before
+            before = now
+        assert before > 0
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
