@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import os
 import signal
 import socket
@@ -18,11 +19,20 @@ from types import TracebackType
 
 from harness.processes import alive, children, descendants, script, wait_until
 
+# Ports that the kernel gives to nobody who asks for any: a client's end, or another
+# test's probe, took one between its probe here and the server's bind (once in three
+# whole runs). Each process of pytest-xdist has a block of its own, and gives each once.
+_BLOCK = 2_000
+_FIRST = 12_000 + _BLOCK * int(os.environ.get("PYTEST_XDIST_WORKER", "gw9")[2:])
+_NEXT = itertools.count(os.getpid())
+
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that the kernel gave, and nobody holds now."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+    """A port of 127.0.0.1 that nobody holds, and no other test will be given."""
+    while True:
+        port = _FIRST + next(_NEXT) % _BLOCK
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 class Server:

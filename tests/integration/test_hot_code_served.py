@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-from conftest import PYPY, Servers
+from conftest import PYPY, Servers, deep
 from harness.server import Server
 
 pytestmark = [
@@ -39,7 +39,7 @@ def laid(server: Server) -> int:
     return int(found[1])
 
 
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize("host", ["sync", *deep("uwsgi")])
 def test_a_worker_copies_a_page_for_each_function_that_it_runs(
     servers: Servers, host: str
 ) -> None:
@@ -54,7 +54,7 @@ def test_a_worker_copies_a_page_for_each_function_that_it_runs(
     assert int(on.get("/hot")[1]) < 200 * 4096
 
 
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize("host", ["sync", *deep("uwsgi")])
 def test_a_profiler_that_was_started_before_the_fork_is_left_alone(
     servers: Servers, host: str
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_plugin_of_another_binary_refuses_with_the_command_that_fixes_it(
 
 
 @needs_uwsgi
+@pytest.mark.deep  # here: tests/unit/test_build.py, and the same check below
 def test_an_older_plugin_refuses_with_the_command_that_builds_it_anew(
     servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ NAMES = ("a", "b", "c%20%25%D0%BF")
 PATHS = [f"/kind/{name}/{number}" for number in range(20) for name in NAMES]
 SLOW = [*PATHS, "/kind/slow/1"]
 # The same code as on gunicorn, but for what each host's short tests look at.
-UWSGI = pytest.param("uwsgi", marks=pytest.mark.deep)
+(UWSGI,) = deep("uwsgi")
 
 
 def is_page(path: str, status: int, body: bytes) -> bool:

@@ -164,6 +164,7 @@ def test_a_thread_of_the_application_in_the_master_runs_on(
     assert server.wait_exit() == 0
 
 
+@pytest.mark.deep  # here: tests/unit/test_served.py
 def test_pages_of_several_hosts_are_asked_for_with_the_host_they_were_asked_of(
     servers: Servers,
 ) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 
 import pytest
-from conftest import PYPY, Servers
+from conftest import PYPY, Servers, deep
 from harness.processes import alive, wait_until
 from harness.server import Server
 
@@ -23,7 +23,7 @@ def grown(server: Server) -> int:
     return int(server.get("/grow")[1]) - before
 
 
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize("host", ["sync", *deep("uwsgi")])
 def test_new_objects_fill_holes_and_copy_what_is_around_them(
     servers: Servers, host: str
 ) -> None:

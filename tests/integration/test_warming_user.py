@@ -102,9 +102,8 @@ def signed_in_load(server: Server) -> Load:
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason="the heap is mortal here")
-@pytest.mark.parametrize(
-    "host", ["sync", pytest.param("uwsgi", marks=pytest.mark.deep)]
-)
+# Here: a page behind a login, warmed as the user at the start.
+@pytest.mark.parametrize("host", deep("sync", "uwsgi"))
 def test_what_members_request_is_warmed_anew_as_the_user(
     servers: Servers, site: dict[str, str], host: str
 ) -> None:

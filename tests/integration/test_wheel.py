@@ -16,7 +16,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
-from conftest import HOMEPAGE, PYPY, ROOT
+from conftest import HOMEPAGE, PYPY, ROOT, deep
 from harness.processes import script
 from test_bench import check_cpu
 
@@ -130,8 +130,8 @@ def lend(directory: Path) -> None:
 @pytest.mark.skipif(PYPY, reason="the bench runs on CPython")
 @pytest.mark.parametrize(
     ("extras", "scenario"),
-    [(False, "cpu"), pytest.param(True, "scale", marks=pytest.mark.deep)],
-    ids=["lent", "pip"],
+    [(False, "caches"), *deep((False, "cpu"), (True, "scale"))],
+    ids=["lent", "lent-both", "pip"],
 )
 def test_the_bench_runs_from_the_wheel_alone(
     built: Path, tmp_path: Path, extras: bool, scenario: str
@@ -153,13 +153,14 @@ def test_the_bench_runs_from_the_wheel_alone(
         lend(tmp_path / "fresh")
     command = (scripts / "cowpreload", "bench", scenario, "--tiny")
     said = run(*command, directory=tmp_path)
-    assert "building the uWSGI plugin" in said
+    assert scenario == "caches" or "building the uWSGI plugin" in said
     assert said.count("no plots: matplotlib is not installed") == 1
     (result,) = (tmp_path / "cowpreload-bench").glob(f"{scenario}-*.json")
     figures = json.loads(result.read_text())
     assert figures["complete"]
     if scenario == "cpu":
         check_cpu(figures, said, "tiny")
+    if scenario != "scale":
         return
     for found in figures["heaps"]["5"].values():
         assert 0 < found["cost"]["mib_a_worker"] < 60
