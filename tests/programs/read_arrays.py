@@ -17,7 +17,7 @@ import pandas as pd
 import cowpreload
 from cowpreload import _core
 
-MANY = 20_000
+MANY = 40_000
 
 
 def texts() -> list[str]:
