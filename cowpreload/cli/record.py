@@ -132,20 +132,19 @@ def _record(
             break
         except RAISED as error:  # a recording of hours goes on
             _say(f"not read: {said(error)}; tried again at the next reading")
-            end.wait(interval)
-            continue
-        if not views and not none_said:
-            _say("no server runs now; one that starts is recorded")
-            none_said = True
-        line = json.dumps(status_object(views, time.time()), separators=(",", ":"))
-        before, fault = fault, file.add(line)
-        if file.reader_left:
-            break
-        count += not fault
-        if fault and fault != before:
-            _say(f"{file.name}: {fault}; tried again at the next reading")
-        if before and not fault:
-            _say(f"{file.name}: written again")
+        else:
+            if not views and not none_said:
+                _say("no server runs now; one that starts is recorded")
+                none_said = True
+            line = json.dumps(status_object(views, time.time()), separators=(",", ":"))
+            before, fault = fault, file.add(line)
+            if file.reader_left:
+                break
+            count += not fault
+            if fault and fault != before:
+                _say(f"{file.name}: {fault}; tried again at the next reading")
+            if before and not fault:
+                _say(f"{file.name}: written again")
         next_at = max(next_at + interval, time.monotonic())
         if seconds is not None and next_at - began >= seconds:
             break

@@ -6,13 +6,14 @@ import argparse
 import json
 import os
 import resource
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from harness.views import MIB, server, slot, told
 
-from cowpreload.cli import main
+from cowpreload.cli import main, record
 from cowpreload.cli.lines import LineFile
 from cowpreload.cli.record import duration
 from cowpreload.errors import NotFoundError
@@ -135,3 +136,15 @@ def test_a_plot_says_what_it_lacks(
     monkeypatch.setattr(plot, "find_spec", lambda name: name)
     assert main(["plot", str(file)]) == 1
     assert "holds no reading of a server" in capsys.readouterr().err
+
+
+def test_a_recording_ends_in_time_though_no_reading_succeeds(tmp_path: Path) -> None:
+    """After an odd fault it waited and began anew, and never looked at --for."""
+
+    def odd() -> list[ServerView]:
+        raise LookupError("odd")
+
+    end = threading.Event()
+    with LineFile(str(tmp_path / "made")) as file:
+        assert record._record(odd, file, 0.01, 0.05, end) == 0
+    assert (tmp_path / "made").read_bytes() == b""
