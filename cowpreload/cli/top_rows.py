@@ -11,15 +11,11 @@ from typing import Any
 from rich.text import Text
 
 from cowpreload.report.live import LIMIT, PRIVATE, bar, spark
-from cowpreload.report.status import last_text, limits_text, totals_text
-from cowpreload.units import MIB, format_age
+from cowpreload.report.status import last_text, limits_text, mib, totals_text
+from cowpreload.units import format_age
 from cowpreload.view import ServerView, SlotView
 
 _BAR_LEAST, _BAR_MOST = 10, 60
-
-
-def _mib(size: int) -> str:
-    return f"{size / MIB:.1f}"
 
 
 # By what rows are sorted; a worker, and its requests a second.
@@ -114,7 +110,7 @@ def server_head(
         line.append(f" {own} ", "not bold")
         return line.append(spark(totals, min(width - len(line) - 1, 40)), "cyan")
     line.append(f", master {master.pid}, up {format_age(master.age)}", "not bold")
-    own += f"; master {_mib(master.pss)}  "
+    own += f"; master {mib(master.pss)}  "
     minutes = spark(totals, min(width - len(own) - 1, 40))
     return line.append(f"\n{own}", "not bold").append(minutes, "cyan")
 
@@ -134,10 +130,10 @@ def _text(head: str, slot: SlotView, rate: float, whole: int, width: int) -> str
         "pid": str(slot.pid),
         "state": slot.state,
         "req/s": f"{rate:.1f}" if rate < 1000 else f"{rate:.0f}",
-        "private": _mib(slot.private) + " !"[slot.is_passing],
+        "private": mib(slot.private) + " !"[slot.is_passing],
         "limit": limits_text(slot),
-        "growth": _mib(slot.grown),
-        "pss": _mib(slot.pss),
+        "growth": mib(slot.grown),
+        "pss": mib(slot.pss),
         "age": format_age(slot.age),
         "last": last_text(slot),
     }[head]

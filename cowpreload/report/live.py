@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cowpreload.report.status import passing_line
+from cowpreload.report.status import mib, passing_line
 from cowpreload.units import MIB
 from cowpreload.view import ServerView, SlotView
 
@@ -49,7 +49,7 @@ def _of_server(before: ServerView, after: ServerView) -> Iterator[str]:
         known = old.pop(slot.slot, None)
         yield from _of_slot(known, slot)
     for slot in old.values():
-        yield f"worker {slot.slot} has gone, with private {slot.private / MIB:.1f}"
+        yield f"worker {slot.slot} has gone, with private {mib(slot.private)}"
 
 
 def _of_slot(before: SlotView | None, after: SlotView) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _of_slot(before: SlotView | None, after: SlotView) -> Iterator[str]:
         last = after.last
         why = "has ended"
         if last is not None and last.generation == after.generation - 1:
-            why = f"{last.action} by {last.reason}, private {last.private / MIB:.1f}"
+            why = f"{last.action} by {last.reason}, private {mib(last.private)}"
         yield f"worker {after.slot}, now generation {after.generation}: the last {why}"
         return
     if after.is_passing and (after.over, after.leaving_for) != (

@@ -29,12 +29,13 @@ class _Column:
     right: bool = True
 
 
-def _mib(size: int) -> str:
+def mib(size: int) -> str:
+    """A size in MiB, as all tables of servers show it."""
     return f"{size / MIB:.1f}"
 
 
 def _shortest(size: int) -> str:
-    return _mib(size).removesuffix(".0") if size else "-"
+    return mib(size).removesuffix(".0") if size else "-"
 
 
 def limits_text(slot: SlotView) -> str:
@@ -56,12 +57,12 @@ _COLUMNS = (
     _Column("pid", 7, lambda each: str(each.pid)),
     _Column("state", 7, lambda each: each.state, right=False),
     _Column("requests", 8, lambda each: str(each.requests), 3),
-    _Column("private ", 8, lambda each: _mib(each.private) + " !"[each.is_passing]),
+    _Column("private ", 8, lambda each: mib(each.private) + " !"[each.is_passing]),
     _Column("limit", 8, limits_text),
-    _Column("growth", 6, lambda each: _mib(each.grown), 5),
-    _Column("evict", 6, lambda each: _mib(each.evictable), 8),
-    _Column("shared", 7, lambda each: _mib(each.shared), 6),
-    _Column("pss", 7, lambda each: _mib(each.pss)),
+    _Column("growth", 6, lambda each: mib(each.grown), 5),
+    _Column("evict", 6, lambda each: mib(each.evictable), 8),
+    _Column("shared", 7, lambda each: mib(each.shared), 6),
+    _Column("pss", 7, lambda each: mib(each.pss)),
     _Column("age", 6, lambda each: format_age(each.age), 2),
     _Column("last", 8, last_text, 7, right=False),
 )
@@ -103,7 +104,7 @@ def head_line(view: ServerView) -> str:
 def totals_text(totals: Totals) -> str:
     """What the server takes, of what there is."""
     least = "" if totals.is_whole else "at least "
-    text = f"total PSS {least}{_mib(totals.pss)}"
+    text = f"total PSS {least}{mib(totals.pss)}"
     if not totals.memory:
         return text
     where = "machine" if totals.memory_from == "machine" else "control group"
@@ -114,7 +115,7 @@ def totals_text(totals: Totals) -> str:
 def master_line(view: ServerView) -> str:
     """What the server takes, and its master of it."""
     master = view.master
-    own = f"master PSS {_mib(master.pss)}, private {_mib(master.private)}"
+    own = f"master PSS {mib(master.pss)}, private {mib(master.private)}"
     return f"{totals_text(view.totals)}; {own if master.pss else _UNREADABLE}"
 
 
@@ -151,15 +152,15 @@ def passing_line(slot: SlotView) -> str:
         assert slot.last is not None
         return (
             f"{name} leaves because of {slot.leaving_for}: it had private "
-            f"{_mib(slot.last.private)}, limit {_mib(slot.last.limit)}"
+            f"{mib(slot.last.private)}, limit {mib(slot.last.limit)}"
         )
     limit = {
         "max-private": slot.max_private,
         "max-growth": slot.ready_private + slot.max_growth,
         "max-private-hard": slot.max_private_hard,
     }[slot.over]
-    text = f"{name} is over {slot.over}: private {_mib(slot.private)}"
-    text += f", limit {_mib(limit)}"
+    text = f"{name} is over {slot.over}: private {mib(slot.private)}"
+    text += f", limit {mib(limit)}"
     if slot.wanted and slot.over != "max-private-hard":
         text += f", strikes {slot.strikes} of {slot.wanted}"
     return text
