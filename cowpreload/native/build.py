@@ -27,6 +27,7 @@ SOURCES = (
     "look.c",
     "pace.c",
     "verdict.c",
+    "pressure.c",
     "board.c",
     "served.c",
     "watch.c",
@@ -46,6 +47,7 @@ SOURCES = (
 HEADERS = (
     "cow.h",
     "verdict.h",
+    "pressure.h",
     "board.h",
     "served.h",
     "prim.h",
@@ -133,7 +135,16 @@ core = extension(
     "_cow",
     "cow.cdef",
     SOURCES,
-    ("cow.h", "look.h", "immortal.h", "hot.h", "seal.h", "still.h", "words.h"),
+    (
+        "cow.h",
+        "look.h",
+        "pressure.h",
+        "immortal.h",
+        "hot.h",
+        "seal.h",
+        "still.h",
+        "words.h",
+    ),
 )
 # setuptools goes on when an optional extension does not compile.
 offsets = extension(
