@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ENVS = $(PYTHON) tools/envs.py
 
-.PHONY: help test test-all test-others test-next test-deep test-asan demo lint format docs docs-site wheels clean
+.PHONY: help test test-all test-others test-next test-deep test-asan fuzz demo lint format docs docs-site wheels clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,9 +23,13 @@ test-next:  ## every test on 3.14, 3.15 and PyPy of Debian unstable (ON=3.15, AR
 test-asan:  ## the native core under the address sanitizer
 	$(ENVS) asan
 
-test-deep:  ## the tests marked deep; CPython's and Django's own, frozen and forked
+test-deep:  ## the tests marked deep; CPython's and Django's own, frozen and forked; fuzzers
 	$(if $(DEEP),,$(ENVS) test-all -m deep)
+	$(if $(DEEP),,$(MAKE) fuzz)
 	PYTHONPATH=tools $(PYTHON) -m deep $(DEEP)
+
+fuzz:  ## the core's and Python's readers on any bytes, a minute each (FUZZ="board")
+	PYTHONPATH=tools $(PYTHON) -m deep.fuzz $(FUZZ)
 
 demo:  ## the example site under both servers, before and after
 	$(ENVS) demo

@@ -41,17 +41,23 @@ def write(board: Board, about: About) -> None:
             return
 
 
+def printable(text: str) -> str:
+    """The text, with a question mark for each character that a terminal would obey:
+    who has made a board may be another user than who looks at it."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 def read(board: Board) -> About:
-    """What is there; of what is not, what is true of most servers."""
+    """What is there, in printable text; of what is not, what most servers have."""
     raw = board.raw.about
     length = min(int(raw.length), ffi.sizeof(raw.text))
     try:
         found = json.loads(bytes(ffi.buffer(raw.text, length)))
         skip = found["skip"]
         return About(
-            str(found["application"]),
-            str(found["prefix"]),
-            None if skip is None else tuple(map(str, skip)),
+            printable(str(found["application"])),
+            printable(str(found["prefix"])),
+            None if skip is None else tuple(printable(str(each)) for each in skip),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return About()

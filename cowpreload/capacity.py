@@ -68,7 +68,7 @@ def meminfo(name: str, proc: Path = _PROC) -> int:
     for line in _text(proc / "meminfo").splitlines():
         key, _, value = line.partition(":")
         if key == name and value.split():
-            return int(value.split()[0]) * 1024
+            return _figure(value.split()[0]) * 1024
     return 0
 
 
@@ -92,7 +92,10 @@ def _group(pid: int | str, proc: Path, cgroups: Path) -> tuple[Path, Path, int]:
 
 def _mounted(top: Path, path: str) -> Path:
     folder = top / path.lstrip("/")
-    return folder if ".." not in folder.parts and folder.is_dir() else top
+    try:
+        return folder if ".." not in folder.parts and folder.is_dir() else top
+    except OSError:  # longer than a path may be
+        return top
 
 
 def _upwards(folder: Path, top: Path) -> Iterator[Path]:
@@ -104,8 +107,12 @@ def _upwards(folder: Path, top: Path) -> Iterator[Path]:
 
 def _number(path: Path) -> int:
     """0 for "max", and for what cannot be read."""
-    text = _text(path).strip()
-    return int(text) if text.isdecimal() else 0
+    return _figure(_text(path).strip())
+
+
+def _figure(text: str) -> int:
+    """0 for what is no figure that a kernel writes: Python refuses 5,000 digits."""
+    return int(text) if text.isdecimal() and len(text) < 40 else 0
 
 
 def _text(path: Path) -> str:

@@ -85,7 +85,9 @@ def _master(board: Board) -> MasterView:
     raw = board.raw
     view = MasterView(
         pid=board.seen(board.master_pid),
-        host=ffi.string(raw.host, len(raw.host)).decode("utf-8", "replace"),
+        host=about.printable(
+            ffi.string(raw.host, len(raw.host)).decode("utf-8", "replace")
+        ),
         application=about.read(board).application,
         age=max(0, lib.cow_now_ms() - raw.made_at_ms) / 1000,
         frozen=freezes.read(board),

@@ -81,6 +81,15 @@ def require_class(host: str) -> None:
         pytest.skip(f"no {_NEEDED[host]} beside this interpreter")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """What `make fuzz` asks for: hypothesis loads a profile after this."""
+    if config.getoption("--hypothesis-profile", "") == "deep":
+        from hypothesis import settings
+
+        settings.register_profile("deep", max_examples=10000, deadline=None)
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Say what is missing at once, instead of failing a hundred times."""
     if not Path("/proc/self/smaps_rollup").exists():

@@ -89,7 +89,7 @@ static int take_streamed(const char *path, struct cow_reading *out) {
     char text[TEXT_SIZE];
     size_t kept = 0, got;
     struct sums sums = {0};
-    int fd;
+    int fd, too_long = 0;
     memset(out, 0, sizeof *out);
     if (cow_prim_open(path, &fd)) return COW_EUNREADABLE;
     for (;;) {
@@ -98,9 +98,18 @@ static int take_streamed(const char *path, struct cow_reading *out) {
             cow_prim_close(fd);
             return error ? COW_EUNREADABLE : conclude(&sums, out);
         }
-        size_t used = add_lines(text, kept + got, &sums);
-        kept = kept + got - used;
-        if (kept == sizeof text) kept = 0; /* a line too long to be a figure */
+        size_t size = kept + got, used = 0;
+        if (too_long) { /* its rest may look like a figure: a path may hold anything */
+            const char *end = memchr(text, '\n', size);
+            used = end ? (size_t)(end - text) + 1 : size;
+            too_long = !end;
+        }
+        used += add_lines(text + used, size - used, &sums);
+        kept = size - used;
+        if (kept == sizeof text) {
+            too_long = 1;
+            kept = 0;
+        }
         memmove(text, text + used, kept);
     }
 }

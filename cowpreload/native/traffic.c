@@ -51,6 +51,7 @@ static uint64_t counter(const char *text, size_t size, const char *name) {
 }
 
 #define HUGE "/sys/kernel/mm/transparent_hugepage/"
+#define HUGEST ((uint64_t)1 << 40)
 
 /* Whether a file of choices has one of `choices` in its brackets. */
 static int chosen(const char *path, const char *const *choices) {
@@ -72,6 +73,7 @@ void cow_pages_take(struct cow_pages *out) {
     if (cow_prim_slurp(HUGE "hpage_pmd_size", text, sizeof text, &length)) return;
     for (size_t at = 0; at < length && text[at] >= '0' && text[at] <= '9'; at++)
         out->huge = out->huge * 10 + (uint64_t)(text[at] - '0');
+    if (out->huge > HUGEST) out->huge = 0; /* no figure: the search would not end */
     for (uint64_t size = out->page * 2; size < out->huge; size *= 2) {
         char path[96];
         (void)snprintf(path, sizeof path, HUGE "hugepages-%llukB/enabled",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -96,6 +97,37 @@ def test_the_core_is_clean_under_the_sanitizers(
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("done\n")
     assert "Sanitizer" not in done.stderr
+
+
+FUZZERS = sorted(set(HERE.glob("fuzz_*.c")) - {HERE / "fuzz_main.c"})
+FOUND = sorted({each.name.partition("-")[0] for each in (HERE / "found").iterdir()})
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_the_fuzzers_found_stays_mended(tmp_path: Path, name: str) -> None:
+    """By `make test-deep`, which needs clang; the very inputs need none."""
+    program = tmp_path / name
+    command = [compiler(), "-std=gnu11", f"-I{NATIVE}", str(HERE / "fuzz_main.c")]
+    command += [str(HERE / f"fuzz_{name}.c"), *linked(HERE / f"fuzz_{name}.c")]
+    subprocess.run([*command, "-o", str(program)], check=True)
+    inputs = sorted(map(str, (HERE / "found").glob(f"{name}-*")))
+    done = subprocess.run(
+        [program, *inputs], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split() == inputs
+
+
+def linked(fuzzer: Path) -> list[str]:
+    """What it says that it is linked with; tools/deep/fuzz.py reads the same line."""
+    said = re.search(r"^ \* Links: (.*)$", fuzzer.read_text(), re.MULTILINE)
+    return [str(NATIVE / each) for each in said[1].split()] if said else []
+
+
+def test_the_fuzzers_compile_with_the_core_as_it_is() -> None:
+    """They run in a release alone: a struct that changed was noticed there."""
+    command = [*compile_with(SANITIZERS[0]), "-fsyntax-only"]
+    subprocess.run([*command, *map(str, FUZZERS)], check=True)
 
 
 @pytest.mark.parametrize("kib", [50, 60, 256])
