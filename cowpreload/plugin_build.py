@@ -7,6 +7,7 @@ settings.py) and the identity that the plugin checks when it is loaded.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -28,6 +29,8 @@ PYTHON_PLUGIN = "python3"
 # Before 2.0.27 there is no loop_stop_pipe, by which a thread that waits for requests is
 # stopped; in 2.0.27 an idle worker without threads does not end at a reload.
 OLDEST = (2, 0, 28)
+# Of the native core: what the plugin shares with it.
+_SHARED = ("cow.h", "verdict.h", "board.h", "served.h", "immortal.h")
 _PACKAGE = Path(__file__).parent
 
 
@@ -156,7 +159,46 @@ def _identity(binary: str) -> str:
     return (
         f"#define COW_FINGERPRINT {value:#x}ull\n"
         f'#define COW_BUILD_VERSION "{__version__}"\n'
+        f'#define COW_BUILD_MARK "{mark()}"\n'
     )
+
+
+def _headers() -> list[Path]:
+    return [_PACKAGE / "native" / name for name in _SHARED]
+
+
+def mark() -> str:
+    """What a plugin that this package builds has in its file: of which sources it is.
+
+    The version of the package stays the same between commits; this does not.
+    """
+    files = [each for each in sources().iterdir() if each.suffix in (".c", ".h", ".py")]
+    digest = hashlib.sha256(option_table().encode())
+    for each in [*sorted(files), *_headers()]:
+        digest.update(each.name.encode() + b"\0" + each.read_bytes())
+    board = (_PACKAGE / "native" / "board.h").read_text()
+    (revision,) = re.findall(r"#define COW_REVISION (\d+)", board)
+    return f"cow-plugin revision={revision} sources={digest.hexdigest()[:16]};"
+
+
+def stale(plugin: Path) -> str:
+    """Why a plugin is not what this package would build; "" if it is.
+
+    Read in the file: nothing is loaded. One of another revision is refused by uWSGI
+    when it starts, one of other sources alone is not.
+    """
+    try:
+        found = re.search(rb"cow-plugin revision=(\d+) [^;]{,40};", plugin.read_bytes())
+        ours = mark()
+    except OSError as error:
+        return f"cannot be compared ({error.strerror})"
+    if found is None:
+        return "was built by an older cowpreload"
+    if found[0].decode("ascii", "replace") == ours:
+        return ""
+    if f"revision={found[1].decode()} " in ours:
+        return "was built of other sources than this cowpreload's"
+    return "was built by another cowpreload, and uWSGI will not start with it"
 
 
 def build(binary: str, output: Path) -> list[str]:
@@ -169,8 +211,8 @@ def build(binary: str, output: Path) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="cowpreload-") as name:
         work = Path(name)
         shutil.copytree(sources(), work / "plugin")
-        for header in ("cow.h", "verdict.h", "board.h", "served.h", "immortal.h"):
-            shutil.copy(_PACKAGE / "native" / header, work / "plugin")
+        for header in _headers():
+            shutil.copy(header, work / "plugin")
         (work / "plugin" / "cow_options.h").write_text(option_table())
         (work / "plugin" / "cow_build.h").write_text(_identity(binary))
         done = subprocess.run(

@@ -14,6 +14,9 @@
 #pragma weak uwsgi_get_dot_h
 #pragma weak uwsgi_get_cflags
 
+/* For `cowpreload doctor`, which reads it in the file. */
+__attribute__((used)) static const char mark[] = COW_BUILD_MARK;
+
 static uint64_t fnv1a(uint64_t hash, const char *text) {
     for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
     return hash;

@@ -73,6 +73,8 @@ def _plugin(found: Servers) -> Fact:
     if found.plugin_said:
         said = found.plugin_said.removeprefix("cow: this plugin ")
         return bad("plugin", f"{found.plugin}: {said}")
+    if found.plugin_stale:
+        return bad("plugin", f"{found.plugin}: {found.plugin_stale}; {_BUILD}")
     return ok("plugin", f"built for this uwsgi: {found.plugin}")
 
 

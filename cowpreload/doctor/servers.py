@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cowpreload.plugin_build import PLUGIN_FILE, PYTHON_PLUGIN
+from cowpreload.plugin_build import PLUGIN_FILE, PYTHON_PLUGIN, stale
 
 _SECONDS = 20.0
 _STARTUP = ("cowpreload.pth", "cowpreload.start")
@@ -40,6 +40,7 @@ class Servers:
         brings_python: uwsgi's Python is a plugin, as in distributions.
         plugin: the path of ours.
         plugin_said: why uwsgi does not load it, one line; "" if it does.
+        plugin_stale: why it is not what this package builds; "" if it is.
     """
 
     gunicorn: str = ""
@@ -53,6 +54,7 @@ class Servers:
     brings_python: bool = False
     plugin: str = ""
     plugin_said: str = ""
+    plugin_stale: str = ""
 
 
 def read_servers(uwsgi: str | None, plugin: Path) -> Servers:
@@ -115,4 +117,5 @@ def _uwsgi(binary: str | None, directory: Path) -> dict[str, object]:
     ours = ("--plugins-dir", str(directory), "--need-plugin", "cow")
     code, _, said = _ask(binary, *python, *ours, "--python-version")
     refused = (said or f"exit status {code}") if code else ""
-    return found | {"plugin": str(path), "plugin_said": refused}
+    built = {"plugin_said": refused, "plugin_stale": stale(path)}
+    return found | {"plugin": str(path), **built}

@@ -16,7 +16,7 @@ from test_immortality import CAN
 from test_lifecycle import me
 
 from cowpreload.errors import PluginBuildError
-from cowpreload.plugin_build import fingerprint, sources
+from cowpreload.plugin_build import PLUGIN_FILE, fingerprint, mark, sources, stale
 
 
 def build(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -147,6 +147,29 @@ def test_an_older_plugin_refuses_with_the_command_that_builds_it_anew(
     monkeypatch.setattr(plugin_build, "sources", lambda: older)
     plugin_build.build(script("uwsgi"), tmp_path / "made")
     refused(servers, tmp_path / "made", "by another cowpreload")
+
+
+@needs_uwsgi
+def test_a_plugin_of_another_commit_is_told_by_its_file(
+    plugin_directory: Callable[[], Path], tmp_path: Path
+) -> None:
+    """`doctor` called it built for this uwsgi; the start refused it."""
+    built = (plugin_directory() / PLUGIN_FILE).read_bytes()
+    ours = mark().encode()
+    assert built.count(ours) == 1
+    revision, _, rest = ours.partition(b" sources=")
+    for said, other in (
+        ("", ours),
+        ("was built of other sources", revision + b" sources=" + b"0" * 16 + b";"),
+        ("uWSGI will not start with it", b"cow-plugin revision=1 sources=" + rest),
+        ("was built by an older cowpreload", b""),
+    ):
+        plugin = tmp_path / PLUGIN_FILE
+        plugin.write_bytes(built.replace(ours, other))
+        found = stale(plugin)
+        assert (said in found) if said else found == ""
+    plugin.unlink()
+    assert "cannot be compared (No such file" in stale(plugin)
 
 
 @needs_uwsgi

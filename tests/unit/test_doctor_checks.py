@@ -177,6 +177,11 @@ def test_servers_as_they_should_be() -> None:
             "plugin",
             "/p/cow_plugin.so: was built for another uwsgi; run: x",
         ),
+        (
+            {"plugin_stale": "was built by another cowpreload"},
+            "plugin",
+            "/p/cow_plugin.so: was built by another cowpreload; run: cowpreload plugin",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_server(
