@@ -201,6 +201,5 @@ def tell(fact: Fact, say: Callable[[str], object]) -> None:
 
 
 def end() -> None:
-    """The master is told to end."""
+    """The master is told to end; of workers at their last requests more may come."""
     EVENT_LOG.write(lambda: event("end", seconds=whole(EVENT_LOG.age)))
-    EVENT_LOG.close()

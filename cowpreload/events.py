@@ -133,7 +133,8 @@ KINDS: Final = {
         {"events": "how many are missing"},
     ),
     "end": Kind(
-        "the master is told to end, or to reload (uWSGI)",
+        "the master is told to end, or to reload (uWSGI); of workers that finish their "
+        "requests, more may follow",
         {"seconds": "since its start"},
     ),
 }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUICK, Servers, ready
+from conftest import QUICK, Servers, needs_uwsgi, ready
 from harness.processes import wait_until
 from harness.server import Server
 
@@ -112,6 +114,29 @@ def test_the_events_of_a_server_are_those_of_its_log(
         keys = {*declared.COMMON, *declared.KINDS[each["event"]].keys}
         assert set(each) == keys
         assert each["master_pid"] == server.pid
+
+
+@needs_uwsgi
+def test_a_worker_that_is_killed_while_the_server_ends_is_an_event(
+    servers: Servers, tmp_path: Path
+) -> None:
+    """uWSGI's master closed the file when it was told to end: the log had its line."""
+    path, when = tmp_path / "events.jsonl", tmp_path / "when"
+    options = {**QUICK, "cow-max-private-hard": "80M", "cow-event-log": str(path)}
+    server = ready(servers.on("uwsgi", options, workers=1))
+    worker = server.workers()[0]
+    with ThreadPoolExecutor(1) as other:
+        asked = other.submit(server.get, f"/hang?s=50&mb=100&when={when}")
+        wait_until(Path(f"{when}.asked").exists, 30, "the request")
+        server.signal(signal.SIGHUP)  # the worker may finish it
+        wait_until(lambda: of(path, "end"), 30, "the end")
+        when.touch()
+        assert isinstance(asked.exception(60), (OSError, HTTPException))
+    wait_until(lambda: len(of(path, "start")) == 2, 30, "the server anew")
+    kinds = [each["event"] for each in read(path)]
+    assert kinds.index("end") < kinds.index("recycling") < kinds.index("start", 1)
+    (killed,) = of(path, "recycling")
+    assert (killed["pid"], killed["action"]) == (worker, "killed")
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -90,6 +90,10 @@ def answer(path: str, query: str) -> tuple[int, str]:
         grow(int(given["mb"]))
         return 200, "grown"
     if path == "/hang":
+        if "when" in given:
+            open(f"{given['when']}.asked", "w").close()
+            while not os.path.exists(given["when"]):
+                time.sleep(0.02)
         grow(int(given.get("mb", "0")))
         time.sleep(float(given["s"]))
         return 200, "woken"
