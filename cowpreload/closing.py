@@ -61,17 +61,21 @@ _CLOSINGS: dict[str, Callable[[], None]] = {
     "executors": _rest_executors,
     "asyncio's locks and queues": loops.unbind,
 }
+KINDS = tuple(_CLOSINGS)
+
+
+def close(name: str) -> list[str]:
+    """Close what is of one of KINDS; a line with a traceback if that raised."""
+    try:
+        _CLOSINGS[name]()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is
+        return [
+            f"cow: closing {name}: raised {type(error).__name__}: {error}; "
+            f"the start goes on without\n{traceback.format_exc().rstrip()}"
+        ]
+    return []
 
 
 def close_all() -> list[str]:
     """Close all of it; a line with a traceback for each that raised."""
-    faults = []
-    for name, close in _CLOSINGS.items():
-        try:
-            close()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is
-            faults.append(
-                f"cow: closing {name}: raised {type(error).__name__}: {error}; "
-                f"the start goes on without\n{traceback.format_exc().rstrip()}"
-            )
-    return faults
+    return [line for name in KINDS for line in close(name)]

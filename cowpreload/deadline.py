@@ -90,6 +90,7 @@ class Deadline:
         patience: float = 0.0,
         fatal: bool = True,
         ends: bool = True,
+        then: str = "",
     ) -> None:
         """Prepare one.
 
@@ -102,6 +103,7 @@ class Deadline:
                 on where the request can be interrupted, and ends only where not.
             ends: whether it ends there. A master that serves does not: its workers
                 would go with it. What hangs is printed, and it hangs on.
+            then: what follows, and what to do, where it is given up.
         """
         self.expired = False
         self.seconds = seconds
@@ -110,6 +112,7 @@ class Deadline:
         self._patience = patience
         self._fatal = fatal
         self._ends = ends
+        self._then = f"; {then}" if then else ""
         self._began = 0.0
         self._said = False
         self._inside = False
@@ -123,7 +126,7 @@ class Deadline:
         """Say that the time is over, once; the process ends soon after."""
         if not self.expired:
             self.expired = True
-            self._tell(f"given up after {self.seconds:g} s")
+            self._tell(f"given up after {self.seconds:g} s{self._then}")
 
     def _tell(self, text: str) -> None:
         with contextlib.suppress(Exception):  # it may interrupt a line being written
@@ -228,11 +231,11 @@ class Bounds:
         self._ends = ends
 
     def over(
-        self, what: str, patience: float = 0.0
+        self, what: str, patience: float = 0.0, then: str = ""
     ) -> contextlib.AbstractContextManager[Deadline | None]:
         """For one request, or one event of a lifespan."""
         if self._seconds is None:
             return contextlib.nullcontext()
         return Deadline(
-            what, self._seconds, self._say, patience, self._fatal, self._ends
+            what, self._seconds, self._say, patience, self._fatal, self._ends, then
         )

@@ -55,8 +55,14 @@ LEFT_OUT = (
 )
 """Declarations and words that other pages show; what commands say."""
 
-OTHERS = {"cow: settings …=…"}
-"""Lines that no string begins."""
+OTHERS = {
+    "cow: settings …=…",
+    "cow: closing … before a fork: given up after … s; what is still open its children "
+    "share: close it in a before_fork callback",
+    "cow: before_fork callbacks, called again: given up after … s; it waits for what "
+    "its first call ended: let it return when called again",
+}
+"""Lines that no string begins, or more than one makes."""
 
 _PERCENT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[a-zA-Z]")
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
+from cowpreload.cli import needs
 from cowpreload.errors import NotFoundError
 from cowpreload.report.timeline import draw, timelines
 
@@ -39,10 +39,7 @@ def _picture(text: str) -> Path:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the picture, and say where."""
-    if find_spec("matplotlib") is None:
-        raise NotFoundError(
-            "plot: needs matplotlib; run: pip install 'cowpreload[plot]'"
-        )
+    needs.matplotlib("plot")
     with arguments.file.open(encoding="utf-8", errors="replace") as text:
         lines, bad = timelines(text)
     if bad:

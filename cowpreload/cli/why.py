@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+from cowpreload.cli import needs
 from cowpreload.errors import NotFoundError
 from cowpreload.report.why import SHOWN, why_json, why_text
 from cowpreload.why.booking import EXAMPLES
@@ -75,10 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     from cowpreload.why.examine import examine
     from cowpreload.why.locate import locate
 
-    if arguments.png and not _can_draw():
-        raise NotFoundError(
-            "png: needs matplotlib; run: pip install 'cowpreload[plot]'"
-        )
+    if arguments.png:
+        needs.matplotlib("png")
     pid = who.worker(arguments.who)
     if pid == os.getpid():
         raise NotFoundError(f"pid={pid}: is this command; name a worker")
@@ -100,9 +99,3 @@ def run(arguments: argparse.Namespace) -> int:
         draw(sharing, arguments.png)
         say(f"wrote {arguments.png}")
     return 0
-
-
-def _can_draw() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("matplotlib") is not None

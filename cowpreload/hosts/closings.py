@@ -8,11 +8,14 @@ and may be open. Nothing here ends a master, whether it serves or starts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from cowpreload import callbacks
-from cowpreload.closing import close_all
+from cowpreload import callbacks, closing
 from cowpreload.deadline import Bounds
 from cowpreload.errors import WarmupError
+
+_WAITS = "it waits for what its first call ended: let it return when called again"
+_OPEN = "what is still open its children share: close it in a before_fork callback"
 
 
 def bounded(seconds: float, say: Callable[[str], None]) -> Bounds:
@@ -22,19 +25,30 @@ def bounded(seconds: float, say: Callable[[str], None]) -> Bounds:
 
 def call_again(bounds: Bounds) -> list[str]:
     """The `before_fork` callbacks that have been called."""
-    return _within(
-        bounds, "before_fork callbacks, called again", callbacks.run_before_again
-    )
+    what = "before_fork callbacks, called again"
+    return _within(bounds, what, _WAITS, callbacks.run_before_again)
 
 
 def close(bounds: Bounds) -> list[str]:
-    """What is closed without any callback."""
-    return _within(bounds, "closing before a fork", close_all)
+    """What is closed without any callback, each kind within the time: one that hangs
+    leaves the others."""
+    return [
+        line
+        for name in closing.KINDS
+        for line in _within(
+            bounds,
+            f"closing {name} before a fork",
+            _OPEN,
+            partial(closing.close, name),
+        )
+    ]
 
 
-def _within(bounds: Bounds, what: str, work: Callable[[], list[str]]) -> list[str]:
+def _within(
+    bounds: Bounds, what: str, then: str, work: Callable[[], list[str]]
+) -> list[str]:
     try:
-        with bounds.over(what):
+        with bounds.over(what, then=then):
             return work()
     except WarmupError:  # the bound has said it
         return []

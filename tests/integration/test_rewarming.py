@@ -221,7 +221,7 @@ def test_pages_that_misbehave_are_left_out_and_the_server_serves_on(
         line = server.wait_log("cow: warmed anew pages=", 60)
         server.wait_log("cow: warmed anew: all workers are replaced", 60)
     assert "pages=4 dropped=8 " in line
-    given_up = "cow: before_fork callbacks, called again: given up after 1 s"
+    given_up = "cow: before_fork callbacks, called again: given up after 1 s; it waits"
     assert server.log.count(given_up) == 1
     asked = set(re.findall(r"asked master (\w+)", server.log))
     assert asked == {"hang", "catch", "raise", "end", "count"}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from harness.views import MIB, server, slot, told
 
-from cowpreload.cli import main, record
+from cowpreload.cli import main, needs, record
 from cowpreload.cli.lines import LineFile
 from cowpreload.cli.record import duration
 from cowpreload.errors import NotFoundError
@@ -124,16 +124,14 @@ def test_a_picture_of_two_servers(tmp_path: Path, end: str, magic: bytes) -> Non
 def test_a_plot_says_what_it_lacks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cowpreload.cli import plot
-
     file = tmp_path / "empty"
     file.touch()
-    monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    monkeypatch.setattr(needs, "find_spec", lambda name: None)
     assert main(["plot", str(file)]) == 1
     assert capsys.readouterr().err == (
         "cowpreload: plot: needs matplotlib; run: pip install 'cowpreload[plot]'\n"
     )
-    monkeypatch.setattr(plot, "find_spec", lambda name: name)
+    monkeypatch.setattr(needs, "find_spec", lambda name: name)
     assert main(["plot", str(file)]) == 1
     assert "holds no reading of a server" in capsys.readouterr().err
 
