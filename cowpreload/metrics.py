@@ -25,9 +25,10 @@ from cowpreload.metric_kinds import (
     one,
     slots,
 )
+from cowpreload.server_names import ServerNames
 from cowpreload.view import ServerView
 
-__all__ = ["COUNTER", "DECLARED", "Family", "Labels", "families", "names", "table"]
+__all__ = ["COUNTER", "DECLARED", "Family", "Labels", "families", "table"]
 
 _OF_SLOTS = (
     gauge(
@@ -202,23 +203,16 @@ _OF_SERVERS = (
 DECLARED: Final = _OF_SERVERS + _OF_SLOTS
 
 
-def names(views: Sequence[ServerView]) -> list[str]:
-    """The `server` of each: its application, else its host; told apart if they are
-    alike, the oldest first, which keeps its name while another replaces it."""
-    found: dict[str, int] = {}
-    given = [""] * len(views)
-    oldest = sorted(range(len(views)), key=lambda at: -views[at].master.age)
-    for at in oldest:
-        master = views[at].master
-        name = master.application or master.host or "unknown"
-        found[name] = found.get(name, 0) + 1
-        given[at] = name if found[name] == 1 else f"{name} ({found[name]})"
-    return given
+def families(
+    views: Sequence[ServerView], names: Sequence[str] | None = None
+) -> list[Family]:
+    """All metrics, with the samples of all servers.
 
-
-def families(views: Sequence[ServerView]) -> list[Family]:
-    """All metrics, with the samples of all servers."""
-    servers = list(zip(names(views), views, strict=True))
+    Args:
+        names: the `server` of each, as whoever looks again and again has given them.
+    """
+    given = ServerNames().of(views) if names is None else names
+    servers = list(zip(given, views, strict=True))
     return [
         Family(
             metric,

@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from cowpreload.errors import RAISED, CowError, said
+from cowpreload.listening import addresses
 from cowpreload.metrics import families
 from cowpreload.report.exposition import (
     OPENMETRICS,
@@ -22,6 +23,7 @@ from cowpreload.report.exposition import (
     exposition,
     wants_openmetrics,
 )
+from cowpreload.server_names import ServerNames
 from cowpreload.view import ServerView
 
 HELP = "answer Prometheus with metrics of the running servers"
@@ -76,6 +78,23 @@ def look() -> list[ServerView]:
         except RAISED as error:
             print(f"cowpreload: pid={pid}: {said(error)}", file=sys.stderr)
     return found
+
+
+class _Named:
+    """The servers' names, the same at each scrape."""
+
+    def __init__(self) -> None:
+        self._names = ServerNames()
+        self._addresses: dict[int, str] = {}
+
+    def names(self, views: list[ServerView]) -> list[str]:
+        # Where a master listens is read once: it takes long where many connections are.
+        self._addresses = {
+            pid: self._addresses.get(pid) or addresses(pid)
+            for pid in (each.master.pid for each in views)
+            if pid
+        }
+        return self._names.of(views, self._addresses)
 
 
 def handler(scrape: Callable[[bool], str]) -> type[BaseHTTPRequestHandler]:
@@ -136,10 +155,14 @@ def _server(listen: str, scrape: Callable[[bool], str]) -> ThreadingHTTPServer:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
     lock = threading.Lock()
+    named = _Named()
 
     def scrape(openmetrics: bool) -> str:
         with lock:  # scrapes side by side cost no more than one after the other
-            return exposition(families(look()), openmetrics=openmetrics)
+            views = look()
+            return exposition(
+                families(views, named.names(views)), openmetrics=openmetrics
+            )
 
     if arguments.once:
         print(scrape(False), end="")

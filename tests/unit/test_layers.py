@@ -15,6 +15,8 @@ BASE = {
     "events",
     "metric_kinds",
     "metrics",
+    "server_names",
+    "listening",
     "event_log",
     "lifecycle",
     "candidates",

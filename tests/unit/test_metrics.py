@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cowpreload import board
 from cowpreload.board import Board
 from cowpreload.cli.exporter import ListenError, address, look
-from cowpreload.metrics import COUNTER, DECLARED, families, names
+from cowpreload.listening import addresses
+from cowpreload.metrics import COUNTER, DECLARED, families
 from cowpreload.report.exposition import exposition, wants_openmetrics
+from cowpreload.server_names import ServerNames
 from cowpreload.view import (
     REASONS,
     Counts,
@@ -129,8 +135,87 @@ def test_servers_of_one_application_are_told_apart_the_oldest_first() -> None:
     newer = replace(VIEW, master=replace(MASTER, pid=7, age=1.0))
     nameless = replace(VIEW, master=replace(MASTER, application="", age=1.0))
     app = MASTER.application
-    assert names([newer, VIEW, nameless]) == [f"{app} (2)", app, "gunicorn 27.0.1"]
+    names = ServerNames().of([newer, VIEW, nameless])
+    assert names == [f"{app} (2)", app, "gunicorn 27.0.1"]
     assert len(parsed([newer, VIEW], True)["cowpreload_workers"]) == 2
+
+
+def running(pid: int, age: float) -> ServerView:
+    return replace(VIEW, master=replace(MASTER, pid=pid, age=age, application="shop"))
+
+
+AT = {1: "a:80", 2: "b:80", 3: "a:80", 4: "b:80", 5: "c:80"}
+
+
+def test_two_servers_of_one_application_do_not_swap_when_the_older_restarts() -> None:
+    """They were named by age alone: each restart mixed two series of figures."""
+    names = ServerNames()
+    first, second = "shop", "shop (2)"
+    assert names.of([running(1, 99), running(2, 50)], AT) == [first, second]
+    assert names.of([running(2, 60)], AT) == [second]  # the older is gone
+    assert names.of([running(2, 70), running(3, 1)], AT) == [second, first]
+    assert names.of([running(3, 9)], AT) == [first]
+    assert names.of([running(4, 1), running(3, 20)], AT) == [second, first]
+    # At another address: there is a number to spare.
+    assert names.of([running(4, 9), running(5, 1)], AT) == [second, first]
+    # Both anew, the second first; and of who begins to look now.
+    assert names.of([running(2, 2), running(5, 1)], AT) == [second, first]
+    assert ServerNames().of([running(2, 9), running(1, 1)], AT) == [second, first]
+
+
+def test_an_upgrade_by_usr2_takes_the_name_over() -> None:
+    names = ServerNames()
+    assert names.of([running(1, 99), running(2, 50)], AT) == ["shop", "shop (2)"]
+    both = [running(1, 99), running(2, 50), running(3, 1)]
+    assert names.of(both, AT) == ["shop", "shop (2)", "shop (3)"]
+    assert names.of(both[1:], AT) == ["shop (2)", "shop"]
+
+
+def test_servers_whose_address_is_not_seen_keep_their_names_while_they_run() -> None:
+    names = ServerNames()
+    assert names.of([running(1, 99), running(2, 50)]) == ["shop", "shop (2)"]
+    assert names.of([running(2, 60), running(3, 1)]) == ["shop (2)", "shop"]
+
+
+AGES = st.lists(
+    st.dictionaries(st.integers(1, 5), st.floats(0, 99), max_size=4), max_size=8
+)
+
+
+@given(AGES)
+def test_names_are_never_alike_and_no_neighbour_renames_a_server(
+    ages: list[dict[int, float]],
+) -> None:
+    names, addresses = ServerNames(), {pid: f"address {pid}" for pid in range(1, 6)}
+    before: dict[int, str] = {}
+    for each in ages:
+        found = names.of([running(pid, age) for pid, age in each.items()], addresses)
+        assert len(set(found)) == len(found)
+        now = dict(zip(each, found, strict=True))
+        stayed = before.keys() & now.keys()
+        assert {pid: now[pid] for pid in stayed} == {pid: before[pid] for pid in stayed}
+        before = now
+
+
+def test_where_a_process_listens_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    mine = addresses(os.getpid())
+    with socket.create_server(("127.0.0.1", 0)) as tcp:
+        port = tcp.getsockname()[1]
+        found = addresses(os.getpid()).split()
+        assert f"tcp:0100007F:{port:04X}" in found
+        assert not any(each.startswith("unix") for each in found)
+    assert addresses(os.getpid()) == mine
+    code = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]);"
+        "s.listen(); from cowpreload.listening import addresses; import os;"
+        "print(addresses(os.getpid()))"
+    )
+    path = str(tmp_path / "socket")
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"unix:{path}"
+    assert addresses(2**22 + 1) == ""  # nobody
 
 
 def test_names_and_labels_follow_the_conventions() -> None:
