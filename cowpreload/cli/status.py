@@ -66,9 +66,11 @@ def _text(board: Board, view: ServerView, width: int) -> str:
 
     total_pss = view.totals.pss if view.totals.is_whole else 0
     pages = shapes(served.read(board))
+    # Celery has no pages that a request could warm.
+    warmings = () if view.master.host.startswith("celery") else view.master.warmings
     lines = (
         status_text(view, width),
-        warmed_lines(view.master.warmings, total_pss),
+        warmed_lines(warmings, total_pss),
         learned_line(served.noted(board), pages, served.withheld(board)),
         view.note and f"note: {view.note}",
     )

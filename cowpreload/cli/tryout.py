@@ -12,6 +12,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from cowpreload.cli import needs
 from cowpreload.cli.why import _picture as picture
 from cowpreload.errors import NotFoundError
 
@@ -124,10 +125,8 @@ def _check(arguments: argparse.Namespace) -> None:
                 f"{name}: not installed beside this Python; "
                 f"pip install 'cowpreload[{name}]'"
             )
-    if arguments.png and find_spec("matplotlib") is None:
-        raise NotFoundError(
-            "png: needs matplotlib; run: pip install 'cowpreload[plot]'"
-        )
+    if arguments.png:
+        needs.matplotlib("png")
 
 
 def _run(arguments: argparse.Namespace, work: Path) -> int:

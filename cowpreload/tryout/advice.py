@@ -24,6 +24,11 @@ _WORTH_BYTES = 5 * MIB
 _MOST_FIT = 9999
 # Workers below this have little that could be shared.
 _SMALL = 15 * MIB
+_ONLY_FOUND = (
+    "No page was named, so that pages whose address has a number or a name in it were "
+    "not requested: what they read is not in these figures. Name one of each kind, as "
+    "with --get /product/1/."
+)
 
 
 @dataclass(frozen=True)
@@ -119,13 +124,13 @@ def _verdict(tried: Tried, host: str) -> Verdict:
     before, after = theirs[name].total_pss, mine.total_pss
     helps = before - after >= max(_WORTH * before, _WORTH_BYTES)
     size = f"{_mib(after)} MiB instead of {_mib(before)} ({after / before - 1:+.0%})"
-    count = "1 worker" if workers == 1 else f"{workers} workers"
-    text = (
-        f"It helps: {count} need {size}, {ours.way.name} against {name}."
-        if helps
-        else f"It does not help: {count} need {size}, {ours.way.name} against {name}."
-    )
-    return Verdict(helps, before, after, text, _reasons(tried, ours, mine, theirs))
+    count = "1 worker needs" if workers == 1 else f"{workers} workers need"
+    whether = "It helps" if helps else "It does not help"
+    text = f"{whether}: {count} {size}, {ours.way.name} against {name}."
+    reasons = _reasons(tried, ours, mine, theirs)
+    if tried.plan.found and not helps:
+        reasons = (_ONLY_FOUND, *reasons)
+    return Verdict(helps, before, after, text, reasons)
 
 
 def _reasons(

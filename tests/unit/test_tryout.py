@@ -110,6 +110,16 @@ def test_what_saves_nothing_is_said_to_save_nothing() -> None:
     assert "If you want it all the same, in gunicorn.conf.py" in page(same)
 
 
+def test_who_named_no_page_is_told_what_was_not_requested() -> None:
+    """Of the example shop, only its product pages read the catalogue: without --get
+    the answer was that 2 workers share little."""
+    same = changed(FLASK, lives=(life(2, 91, 19), life(4, 130, 19)))
+    named = replace(same, plan=replace(same.plan, found=()))
+    assert advice.verdicts(same)[0].reasons[0].startswith("No page was named")
+    assert not advice.verdicts(named)[0].reasons
+    assert not advice.verdicts(FLASK)[0].reasons  # it helps
+
+
 def test_a_mortal_heap_is_named_as_the_reason() -> None:
     mortal = changed(FLASK, log=LogFacts(heap=56 * MIB, immortal=0, warmed=4))
     old = replace(mortal, versions={**FLASK.versions, "python": "3.11.7"})
@@ -123,6 +133,7 @@ def test_one_worker_nothing_warmed_and_lazy_loading_are_named() -> None:
         alone, ways=tuple(replace(w, lives=(life(1, 70, 9),)) for w in alone.ways)
     )
     assert "One worker has nobody to share with" in page(alone)
+    assert "1 worker needs 70 MiB" in page(alone)
     assert "a worker has 9 MiB of its own" in page(alone).replace(
         "A worker", "a worker"
     )
