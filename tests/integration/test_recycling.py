@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import time
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
@@ -87,17 +88,16 @@ def test_many_recyclings_under_load_lose_no_request(
 @pytest.mark.parametrize(
     "host", ["sync", "uwsgi", *deep("threaded", "gevent", "uvicorn")]
 )
-def test_a_hung_worker_over_the_hard_limit_is_killed_within_two_intervals(
+def test_a_hung_worker_over_the_hard_limit_is_killed_in_its_request(
     servers: Servers, host: str
 ) -> None:
     options = {**QUICK, "cow-max-private-hard": "80M", "cow-check-interval": "1"}
     server = servers.on(host, options, workers=1, environ={"HEAP_MB": "1"})
     worker = me(server.wait_serving())["pid"]
-    start = time.monotonic()
-    with contextlib.suppress(OSError):  # the connection dies with the worker
-        server.get("/hang?s=30&mb=100")
+    # In the midst of its request, which would take longer: the connection dies with it.
+    with pytest.raises((OSError, HTTPException)):
+        server.get("/hang?s=50&mb=100")
     wait_until(lambda: not alive(worker), 5, "death")
-    assert time.monotonic() - start < 2 + 1  # two intervals, and what growing takes
     line = server.wait_log(" killed ")
     assert f"pid={worker} killed private=" in line
     assert "hard-limit=80MiB" in line
