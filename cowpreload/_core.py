@@ -38,6 +38,7 @@ REASONS = {
     lib.COW_REASON_HARD: "max-private-hard",
     lib.COW_REASON_UNHEEDED: "unheeded",
     lib.COW_REASON_RENEWED: "renewed",
+    lib.COW_REASON_BUDGET: "budget",
 }
 _UNSEALED = {
     lib.COW_UNSEALED_UNKNOWN: "kept by another allocator than pymalloc or glibc's",

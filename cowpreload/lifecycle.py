@@ -119,7 +119,11 @@ class NewWorker:
         )
 
 
-_LIMITS = {"max-growth": "growth-limit", "max-private-hard": "hard-limit"}
+_LIMITS = {
+    "max-growth": "growth-limit",
+    "max-private-hard": "hard-limit",
+    "budget": "budget",
+}
 RENEWED = "renewed"  # the reason that is no limit
 
 
@@ -132,6 +136,7 @@ class Recycling:
         reason: the setting whose limit was passed, `unheeded`, or RENEWED.
         private: what the worker had then.
         limit: that it has passed; of no meaning where it is RENEWED.
+        total: of the whole server, where the limit is its budget; 0: it is not.
         age: since it was forked.
         leaving: since it was first told; 0: just now.
         missed: decisions on its slot since the last one that was taken.
@@ -147,6 +152,7 @@ class Recycling:
     age: float
     leaving: float = 0.0
     missed: int = 0
+    total: int = 0
 
     def line(self) -> str:
         """One log line, without a newline."""
@@ -154,6 +160,8 @@ class Recycling:
         if self.reason != RENEWED:
             name = _LIMITS.get(self.reason, "limit")
             limit = f"{name}={self.limit // MIB}MiB"
+        if self.total:
+            limit += f" total={self.total // MIB}MiB"
         leaving = f" leaving={int(self.leaving)}s" if self.leaving else ""
         return (
             f"cow: worker={self.worker} gen={self.generation} pid={self.pid} "
@@ -172,6 +180,7 @@ class Recycling:
             reason=self.reason,
             private_bytes=self.private,
             limit_bytes=None if self.reason == RENEWED else self.limit,
+            total_bytes=self.total or None,
             age_seconds=whole(self.age),
             leaving_seconds=whole(self.leaving) if self.leaving else None,
             missed=self.missed,

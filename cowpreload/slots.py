@@ -85,6 +85,7 @@ def _end(raw: Any) -> End | None:
         private=raw.private_bytes,
         limit=raw.limit,
         age=raw.age_ms / 1000,
+        total=int(raw.total),
     )
 
 
@@ -107,6 +108,7 @@ def take_end(board: Any, slot: int) -> Recycling | None:
         age=raw.age_ms / 1000,
         leaving=raw.leaving_ms / 1000,
         missed=missed,
+        total=int(raw.total),
     )
 
 

@@ -14,7 +14,14 @@ from cowpreload.warmed import Warming
 
 # Why a worker was told to go, as logs and settings say it, and in this order wherever
 # all are shown. The last one is no limit: the master has a warmer heap to fork.
-REASONS = ("max-private", "max-growth", "max-private-hard", "unheeded", "renewed")
+REASONS = (
+    "max-private",
+    "max-growth",
+    "budget",
+    "max-private-hard",
+    "unheeded",
+    "renewed",
+)
 RENEWED = REASONS[-1]
 
 
@@ -27,8 +34,10 @@ class End:
         reason: one of REASONS.
         generation: of the slot, that it was about.
         private: what the worker had then.
-        limit: what it had passed, as a private size; 0 where the reason is none.
+        limit: what it had passed, as a private size, or the budget of the server; 0
+            where the reason is none.
         age: how old the worker was.
+        total: of the server, where the limit is its budget; 0: it is not.
     """
 
     action: str
@@ -37,6 +46,7 @@ class End:
     private: int
     limit: int
     age: float
+    total: int = 0
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,15 @@ int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid) {
     return COW_OK;
 }
 
+uint32_t cow_board_processes(const struct cow_board *board) {
+    uint32_t count = 1, highest = LOAD(board->highest);
+    for (uint32_t i = 0; i < highest && i < COW_SLOTS; i++) {
+        const struct cow_life *life = &board->slot[i].life;
+        count += LOAD(life->state) != COW_FREE && LOAD(life->pid) > 0;
+    }
+    return count;
+}
+
 #define TICKET_SLOT(ticket) ((uint32_t)((ticket) & 0x7ff))
 #define TICKET_PID(ticket) ((pid_t)((ticket) >> 11 & 0x3fffff))
 #define TICKET_SECOND(ticket) ((ticket) >> 33)
@@ -185,6 +194,7 @@ void cow_end_post(struct cow_board *board, uint32_t slot,
     end->pid = at->life.pid;
     end->private_bytes = reading->private_bytes;
     end->limit = verdict->limit;
+    end->total = verdict->total;
     end->age_ms = now_ms - at->life.booted_at_ms;
     end->leaving_ms = asked_at_ms ? now_ms - asked_at_ms : 0;
     end->action = (uint16_t)verdict->action;

@@ -15,7 +15,7 @@
  * another revision is refused by name. Raise it with any struct here and in served.h,
  * with cow_api, with cow_walk, and with every call or format of plugin/ that changes
  * (tests/unit/test_build.py compares). */
-#define COW_REVISION 15u
+#define COW_REVISION 16u
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 #define COW_WARMINGS 8  /* the start's, and the last ones after it */
@@ -55,7 +55,14 @@ struct cow_judged {
     uint64_t max_private, max_growth, max_private_hard;
 };
 
-/* The last reading, for whoever looks at the board. No verdict is made from it. */
+/* What the worker counts in the sum that a budget limits: see budget.h. */
+struct cow_part {
+    uint64_t shared_once; /* bytes that all processes share, by its last reading */
+    uint64_t spared_until_ms;
+};
+
+/* The last reading, for whoever looks at the board. A worker is judged by its own; the
+ * sum of all is held against the budget. */
 struct cow_memory {
     uint64_t private_bytes;
     uint64_t evictable_bytes;
@@ -83,6 +90,7 @@ struct cow_still {
 struct cow_slot { /* aligned so that no two slots share a line or its neighbour */
     struct cow_life life COW_LINE;
     struct cow_judged judged;
+    struct cow_part part;
     struct cow_memory memory COW_LINE;
     struct cow_still still COW_LINE;
 } __attribute__((aligned(128)));
@@ -100,6 +108,7 @@ struct cow_end {
     uint16_t action; /* enum cow_action */
     uint16_t reason; /* enum cow_reason */
     uint64_t logged; /* the last sequence that the master logged */
+    uint64_t total;  /* as in cow_verdict */
 } __attribute__((aligned(64)));
 
 /* Where a report finds its way in this server's Python; see offsets.h. */
@@ -141,6 +150,15 @@ struct cow_counts {
     uint64_t readings_failed;                /* and those that gave nothing */
 };
 
+/* The whole server's limit, and what the master counts in the sum; the master's. */
+struct cow_whole {
+    uint64_t budget;     /* bytes, 0: none; a reload may change it */
+    uint64_t read_at_ms; /* 0: the master was not read yet */
+    uint64_t private_bytes;
+    uint64_t evictable_bytes;
+    uint64_t shared_once; /* as in cow_part */
+};
+
 /* What a server says of itself to the command line: JSON, see about.py. */
 struct cow_about {
     uint32_t length; /* of the text; written last */
@@ -166,6 +184,7 @@ struct cow_board {
     struct cow_warming warming[COW_WARMINGS];
     struct cow_frozen frozen;
     struct cow_counts counts COW_LINE;
+    struct cow_whole whole COW_LINE;
     struct cow_slot slot[COW_SLOTS]; /* slot n stands at n - 1 */
     struct cow_end end[COW_SLOTS];
     struct cow_served served;
@@ -207,6 +226,9 @@ int cow_ticket_take(struct cow_board *board, uint32_t slot, pid_t pid,
                     const struct cow_limits *limits, uint64_t now_ms);
 /* Give back every ticket of the slot: its replacement is ready. */
 void cow_ticket_release(struct cow_board *board, uint32_t slot);
+
+/* Processes that share what the master had before it forked them, it among them. */
+uint32_t cow_board_processes(const struct cow_board *board);
 
 /* Publish why the slot's worker goes; the master takes it (board.py) and logs it. */
 void cow_end_post(struct cow_board *board, uint32_t slot,

@@ -27,6 +27,7 @@ SOURCES = (
     "look.c",
     "pace.c",
     "verdict.c",
+    "budget.c",
     "pressure.c",
     "board.c",
     "served.c",
@@ -49,6 +50,7 @@ HEADERS = (
     "verdict.h",
     "pressure.h",
     "board.h",
+    "budget.h",
     "served.h",
     "prim.h",
     "look.h",
@@ -137,6 +139,7 @@ core = extension(
     SOURCES,
     (
         "cow.h",
+        "budget.h",
         "look.h",
         "pressure.h",
         "immortal.h",

@@ -16,10 +16,22 @@
 /* One that only huge pages call for, which may all be another process's: on a machine
  * where others get many, every look would be a reading. */
 #define HUGE_SHARE 800u
+/* What workers have unread near their budget may be garbage that they make and free at
+ * each request: eight that do take at most 1/50 of a core together. */
+#define UNREAD_SHARE 400u
+
+static int budget_needs(const struct cow_pace *pace, const struct cow_need *need,
+                        uint64_t bound, uint64_t now_ms) {
+    uint64_t last = pace->look.reading.private_bytes;
+    uint64_t unread = bound > last ? bound - last : 0;
+    if (pace->look.reading.at_ms < need->since_ms || unread > need->urgent) return 1;
+    return unread > need->unread && now_ms >= pace->unread_ms;
+}
 
 int cow_pace_look(struct cow_pace *pace, struct cow_slot *slot,
                   const struct cow_limits *limits, const struct cow_history *history,
-                  uint64_t now_ms, int asked, struct cow_reading *reading) {
+                  const struct cow_need *need, uint64_t now_ms, int asked,
+                  struct cow_reading *reading) {
     uint64_t alone, bound = cow_look_bound(&pace->look, &alone);
     STORE(slot->memory.rss, pace->look.now.resident);
     pace->failed = 0;
@@ -33,7 +45,8 @@ int cow_pace_look(struct cow_pace *pace, struct cow_slot *slot,
     }
     if (now_ms < pace->huge_ms) bound = alone;
     if (!asked && pace->look.taken && now_ms < pace->fresh_at_ms &&
-        !cow_reading_due(limits, history, bound, now_ms))
+        !cow_reading_due(limits, history, bound, now_ms) &&
+        !budget_needs(pace, need, bound, now_ms))
         return 0;
 
     uint64_t cost_ns = cow_prim_thread_cpu_ns();
@@ -45,6 +58,7 @@ int cow_pace_look(struct cow_pace *pace, struct cow_slot *slot,
     uint64_t fresh_ms = cost_ns * FRESH_SHARE / 1000000u;
     pace->fresh_at_ms = now_ms + (fresh_ms < FRESH_CAP_MS ? fresh_ms : FRESH_CAP_MS);
     pace->again_ms = now_ms + cost_ns * AGAIN_SHARE / 1000000u;
+    pace->unread_ms = now_ms + cost_ns * UNREAD_SHARE / 1000000u;
     pace->huge_ms = now_ms + cost_ns * HUGE_SHARE / 1000000u;
     return 1;
 }

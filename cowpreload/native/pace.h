@@ -7,6 +7,7 @@
 #ifndef COW_PACE_H
 #define COW_PACE_H
 
+#include "budget.h"
 #include "look.h"
 
 struct cow_pace {
@@ -14,15 +15,18 @@ struct cow_pace {
     uint64_t fresh_at_ms; /* when a reading is due whatever the limits say */
     uint64_t guess;       /* at the last peek, and when that was */
     uint64_t peeked_at_ms;
-    uint64_t again_ms; /* no peek calls for a reading before, */
-    uint64_t huge_ms;  /* and no huge pages */
-    int failed;        /* whether the last look was to read, and could not */
+    uint64_t again_ms;  /* no peek calls for a reading before, */
+    uint64_t huge_ms;   /* and no huge pages */
+    uint64_t unread_ms; /* nor what the budget can leave unread */
+    int failed;         /* whether the last look was to read, and could not */
 };
 
-/* Take a reading if one is due, or `asked` for; 1 if *reading is new. */
+/* Take a reading if one is due, the server's budget needs it, or it is `asked` for; 1
+ * if *reading is new. */
 int cow_pace_look(struct cow_pace *pace, struct cow_slot *slot,
                   const struct cow_limits *limits, const struct cow_history *history,
-                  uint64_t now_ms, int asked, struct cow_reading *reading);
+                  const struct cow_need *need, uint64_t now_ms, int asked,
+                  struct cow_reading *reading);
 
 /* Between two looks: whether memory may be passing the hard limit. *next_ms is when to
  * ask again. */

@@ -72,6 +72,8 @@ static int conclude(const struct sums *sums, struct cow_reading *out) {
     out->silent_bytes = silent < sums->clean ? silent : sums->clean;
     out->shared_bytes = sums->shared;
     out->pss = sums->pss;
+    uint64_t own = sums->dirty + sums->clean;
+    out->shared_pss = sums->pss > own ? sums->pss - own : 0;
     out->rss = sums->rss;
     return COW_OK;
 }

@@ -21,6 +21,7 @@ struct cow_reading {
     uint64_t silent_bytes; /* of these, what becomes private without a fault */
     uint64_t shared_bytes; /* Shared_Clean + Shared_Dirty */
     uint64_t pss;
+    uint64_t shared_pss; /* of it, its part of what is shared */
     uint64_t rss;
     uint64_t at_ms;  /* when it was taken */
     uint32_t source; /* enum cow_source */
@@ -81,7 +82,8 @@ enum cow_reason {
     COW_REASON_HARD = 3,     /* max-private-hard */
     COW_REASON_UNHEEDED = 4, /* it was told to go, and did not */
     COW_REASON_RENEWED = 5,  /* no limit: the master has a warmer heap to fork */
-    COW_REASONS = 6,         /* how many there are */
+    COW_REASON_BUDGET = 6,   /* soft: the whole server's, budget.h */
+    COW_REASONS = 7,         /* how many there are */
 };
 
 struct cow_limits {
@@ -111,6 +113,7 @@ struct cow_verdict {
     uint32_t action; /* enum cow_action */
     uint32_t reason; /* enum cow_reason: the limit that is passed, if any */
     uint64_t limit;  /* bytes: the limit that is passed, as a private size */
+    uint64_t total;  /* bytes: of the server, where the limit is its budget */
     uint64_t over_since_ms;
     uint32_t strikes; /* the history's next strikes and over_since_ms */
     uint32_t early;   /* what the slot's next generation starts with */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "cow.h"
 #include "pace.h"
 #include "prim.h"
@@ -40,6 +41,7 @@ static struct {
 struct memory {
     struct cow_history history;
     struct cow_pace pace;
+    struct cow_over over;
 };
 
 static void post_reading(const struct cow_reading *reading) {
@@ -50,8 +52,15 @@ static void post_reading(const struct cow_reading *reading) {
     STORE(slot->memory.pss, reading->pss);
     STORE(slot->memory.rss, reading->rss);
     STORE(slot->memory.source, reading->source);
+    STORE(slot->part.shared_once,
+          reading->shared_pss * cow_board_processes(watch.board));
     STORE(slot->memory.read_at_ms, reading->at_ms);
     COUNT(watch.board->counts.readings);
+}
+
+static void post_spared(const struct memory *memory) {
+    STORE(watch.slot->part.spared_until_ms,
+          memory->history.ready_at_ms + cow_spared_ms(&watch.limits, &memory->history));
 }
 
 static void become_ready(struct memory *memory) {
@@ -62,6 +71,7 @@ static void become_ready(struct memory *memory) {
     memory->history.ready_private = memory->pace.look.reading.private_bytes;
     memory->history.jitter_ms = watch.jitter_ms;
     memory->history.early = slot->judged.early;
+    post_spared(memory);
 }
 
 static void ask_to_leave(void) {
@@ -75,8 +85,11 @@ static void ask_to_leave(void) {
 static void recycle(struct memory *memory, const struct cow_reading *reading,
                     const struct cow_verdict *verdict, uint64_t now_ms) {
     struct cow_slot *slot = watch.slot;
+    struct cow_limits limits = watch.limits;
+    /* One for the budget at a time: what it gives back is to be seen first. */
+    if (verdict->reason == COW_REASON_BUDGET) limits.max_recycling = 1;
     if (LOAD(slot->life.state) != COW_READY ||
-        !cow_ticket_take(watch.board, watch.number, watch.pid, &watch.limits, now_ms))
+        !cow_ticket_take(watch.board, watch.number, watch.pid, &limits, now_ms))
         return;
     STORE(slot->judged.early, verdict->early);
     STORE(slot->life.state, COW_LEAVING);
@@ -118,13 +131,31 @@ static void act(struct memory *memory, const struct cow_reading *reading,
     }
 }
 
+/* The whole server's budget, with this reading in the sum. */
+static void act_for_all(struct memory *memory, const struct cow_reading *reading,
+                        uint64_t now_ms) {
+    struct cow_sum sum;
+    struct cow_verdict verdict;
+    cow_budget_sum(watch.board, now_ms, &sum);
+    cow_budget_judge(&watch.limits, &memory->history, &sum, &memory->over, watch.number,
+                     &verdict);
+    if (verdict.strikes > memory->history.strikes)
+        STORE(watch.slot->judged.strikes, verdict.strikes);
+    if (verdict.action == COW_RECYCLE) recycle(memory, reading, &verdict, now_ms);
+}
+
 /* The host's counter, the look, the verdict: once an interval, or when a peek asks. */
 static void turn(struct memory *memory, uint64_t now_ms, int asked) {
     struct cow_reading reading;
+    struct cow_sum sum;
+    struct cow_need need;
     struct cow_slot *slot = watch.slot;
+    cow_budget_sum(watch.board, now_ms, &sum);
+    cow_budget_count(&watch.limits, &sum, now_ms, &memory->over);
+    cow_budget_need(&sum, &memory->over, watch.number, now_ms, &need);
     if (watch.host.requests) STORE(slot->life.requests, *watch.host.requests);
-    if (cow_pace_look(&memory->pace, slot, &watch.limits, &memory->history, now_ms,
-                      asked, &reading)) {
+    if (cow_pace_look(&memory->pace, slot, &watch.limits, &memory->history, &need,
+                      now_ms, asked, &reading)) {
         post_reading(&reading);
         /* The one at "ready" failed: growth counts from the first that did not. From
          * zero, max-growth would be a limit on all that the worker has. */
@@ -133,6 +164,7 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
             STORE(slot->judged.ready_private, reading.private_bytes);
         }
         act(memory, &reading, now_ms);
+        act_for_all(memory, &reading, now_ms);
     }
     if (memory->pace.failed) COUNT(watch.board->counts.readings_failed);
     if (LOAD(slot->life.renew) && memory->history.ready_at_ms) renew(memory, now_ms);
@@ -142,11 +174,12 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
     if (watch.host.ask_to_leave && LOAD(slot->life.state) == COW_LEAVING)
         watch.host.ask_to_leave();
     /* It outlived the time it was spared without passing a limit. */
-    if (memory->history.early && !memory->history.strikes &&
+    if (memory->history.early && !memory->history.strikes && !memory->over.strikes &&
         now_ms > memory->history.ready_at_ms +
                      cow_spared_ms(&watch.limits, &memory->history)) {
         memory->history.early = 0;
         STORE(slot->judged.early, 0);
+        post_spared(memory);
     }
     STORE(slot->memory.seen_at_ms, now_ms);
 }

@@ -150,9 +150,12 @@ def passing_line(slot: SlotView) -> str:
     name = f"worker {slot.slot}"
     if slot.leaving_for:
         assert slot.last is not None
+        passed = f"limit {mib(slot.last.limit)}"
+        if slot.last.total:
+            passed = f"the server {mib(slot.last.total)} of {mib(slot.last.limit)}"
         return (
             f"{name} leaves because of {slot.leaving_for}: it had private "
-            f"{mib(slot.last.private)}, limit {mib(slot.last.limit)}"
+            f"{mib(slot.last.private)}, {passed}"
         )
     limit = {
         "max-private": slot.max_private,

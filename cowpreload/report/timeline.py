@@ -18,6 +18,7 @@ from cowpreload.units import MIB
 COLOURS = {
     "max-private": "#d62728",
     "max-growth": "#ff7f0e",
+    "budget": "#9467bd",
     "max-private-hard": "#000000",
     "unheeded": "#8c564b",
     "renewed": "#2ca02c",

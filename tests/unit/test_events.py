@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,7 @@ def test_a_recycling_is_one_fact_as_line_and_as_event() -> None:
         "reason": "max-private",
         "private_bytes": 131 * MIB,
         "limit_bytes": 128 * MIB,
+        "total_bytes": None,
         "age_seconds": 312.4,
         "leaving_seconds": None,
         "missed": 0,
@@ -105,6 +107,7 @@ def test_a_recycling_is_one_fact_as_line_and_as_event() -> None:
         ("unheeded", "unheeded", 30.0, "unheeded private=9MiB limit=8MiB age=1s "),
         ("killed", "max-private-hard", 0.0, "killed private=9MiB hard-limit=8MiB "),
         ("recycled", "max-growth", 0.0, "recycled private=9MiB growth-limit=8MiB "),
+        ("recycled", "budget", 0.0, "recycled private=9MiB budget=8MiB age=1s"),
         ("recycled", "renewed", 0.0, "recycled private=9MiB renewed age=1s"),
     ],
 )
@@ -115,6 +118,12 @@ def test_each_reason_names_its_limit(
     assert line in end.line()
     assert ("leaving=30s" in end.line()) == bool(leaving)
     assert (end.event().values["limit_bytes"] is None) == (reason == "renewed")
+
+
+def test_a_budget_is_held_against_the_whole_server() -> None:
+    end = replace(RECYCLED, reason="budget", limit=512 * MIB, total=530 * MIB)
+    assert "private=131MiB budget=512MiB total=530MiB age=312s" in end.line()
+    assert end.event().values["total_bytes"] == 530 * MIB
 
 
 def test_no_secret_is_in_the_settings() -> None:
