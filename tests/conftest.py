@@ -14,6 +14,12 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark.structures import ParameterSet
+from fault_table import (  # noqa: F401 - hooks and a fixture, and what tests ask for
+    full,
+    make_faults,
+    pytest_addoption,
+    pytest_terminal_summary,
+)
 from harness import server as harness
 from harness.processes import script, wait_until
 from harness.server import Server

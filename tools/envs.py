@@ -3,6 +3,7 @@
     envs.py test [PYTEST-ARGUMENT ...]          the newest interpreter
     envs.py test-others [PYTEST-ARGUMENT ...]   on the others, what differs there
     envs.py test-all [PYTEST-ARGUMENT ...]      every interpreter found from 3.10 on
+    envs.py test-faults [PYTEST-ARGUMENT ...]   the newest, the fault tests in full
     envs.py asan | demo | lint | format | docs | docs-site  the newest interpreter
 
 Takes nothing but the checkout; says plainly what is missing on the machine. Runs on
@@ -226,7 +227,16 @@ def test_others(arguments):
     """On all but the newest: what their versions can change."""
     if not require()[:-1]:
         say("one interpreter alone: install others, as with pyenv, to test on them")
-    return test_on(require()[:-1], ["-m", "each_python and not deep", *arguments])
+    return test_on(
+        require()[:-1], ["-m", "each_python and not deep and not faults", *arguments]
+    )
+
+
+def test_faults(arguments):
+    """Every fault in full, and the table of them, on the newest interpreter."""
+    table = BUILD / "faults.json"
+    whole = ["-m", "not deep", "--full", "--fault-table", table]
+    return test_on(require()[-1:], ["tests/faults", *whole, *arguments])
 
 
 def asan(arguments):
@@ -278,6 +288,7 @@ def docs_site(arguments):
 COMMANDS = {
     "test": test,
     "test-others": test_others,
+    "test-faults": test_faults,
     "test-all": test_all,
     "asan": asan,
     "demo": demo,

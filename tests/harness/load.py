@@ -1,6 +1,7 @@
 """Many requests at once, each answer read whole and judged: none may be lost.
 
-Bounded in requests and in time.
+Bounded in requests and in time. What was lost is kept, with its time and how: ledger.py
+says what explains it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlsplit
 
 # (path, status, body): is it the right answer?
 Check = Callable[[str, int, bytes], bool]
@@ -18,6 +20,31 @@ Check = Callable[[str, int, bytes], bool]
 
 def is_200(path: str, status: int, body: bytes) -> bool:
     return status == 200 and len(body) > 0
+
+
+def is_sum(path: str, status: int, body: bytes) -> bool:
+    """Of app.py's /sum and /growsum: no answer to another request passes for it."""
+    number = int(parse_qs(urlsplit(path).query)["n"][0])
+    return status == 200 and body == str(sum(range(number))).encode()
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A request without its right answer.
+
+    Attributes:
+        begun, ended: seconds of the monotonic clock, from before the connect on.
+        how: `refused` (no connection), `reset` (closed before a byte of the answer),
+            `cut` (closed in the middle of it), `timeout`, or `wrong`.
+        kept: whether its connection had served another before.
+        text: the path, and what was seen.
+    """
+
+    begun: float
+    ended: float
+    how: str
+    kept: bool
+    text: str
 
 
 @dataclass
@@ -28,13 +55,27 @@ class Report:
         right: answers that the check took.
         wrong: answers that it did not take.
         failed: requests without a whole answer.
-        errors: one text for each of the latter two.
+        on_kept: those of all three on a connection that had served another before.
+        kept_closed: kept connections that the server closed before a byte of an answer,
+            and whose request was made again (`again`), which is counted above.
+        losses: what was wrong or failed, in the order of its end.
     """
 
     right: int = 0
     wrong: int = 0
     failed: int = 0
-    errors: list[str] = field(default_factory=list)
+    on_kept: int = 0
+    kept_closed: int = 0
+    losses: list[Loss] = field(default_factory=list)
+
+    @property
+    def requests(self) -> int:
+        return self.right + self.wrong + self.failed
+
+    @property
+    def errors(self) -> list[str]:
+        """One text for each loss."""
+        return [each.text for each in self.losses]
 
 
 class Load:
@@ -48,6 +89,9 @@ class Load:
         pause: seconds that a client waits before each request. One that does not takes
             all of a core, for as long as the test waits for something else.
         keepalive: so many clients keep their connection until the server ends it.
+        again: make a request once more, on a new connection, when the server closes a
+            kept one before a byte of the answer, as RFC 9110 (9.2.2) allows.
+        timeout: seconds, of each connect and each read.
         headers: of every request.
     """
 
@@ -61,11 +105,14 @@ class Load:
         concurrency: int = 4,
         pause: float = 0.01,
         keepalive: int = 0,
+        again: bool = False,
+        timeout: float = 60.0,
         check: Check = is_200,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self._headers = dict(headers or {})
         self._port, self._pause, self._check = port, pause, check
+        self._again, self._timeout = again, timeout
         self._todo = itertools.islice(itertools.cycle(paths), requests)
         self._end = time.monotonic() + seconds
         self._stopped = False
@@ -102,30 +149,72 @@ class Load:
             return None if self.over else next(self._todo, None)
 
     def _client(self, keepalive: bool) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        connection = _Connection(self._port, self._timeout)
         headers = self._headers
         if not keepalive:
             headers = {**headers, "Connection": "close"}
         while (path := self._next()) is not None:
             time.sleep(self._pause)
-            try:
-                connection.request("GET", path, headers=headers)
-                answer = connection.getresponse()
-                status, body = answer.status, answer.read()
-            except (OSError, http.client.HTTPException) as error:
-                self._count("failed", f"{path}: {type(error).__name__}: {error}")
-                connection.close()
-                continue
-            if self._check(path, status, body):
-                self._count("right")
-            else:
-                self._count("wrong", f"{path}: {status} {body[:80]!r}")
+            self._ask(connection, path, headers)
             if not keepalive:
                 connection.close()
         connection.close()
 
-    def _count(self, what: str, error: str = "") -> None:
+    def _ask(self, connection: _Connection, path: str, headers: dict[str, str]) -> None:
+        begun, kept = time.monotonic(), connection.sock is not None
+        try:
+            status, body = connection.ask(path, headers)
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            how = connection.how(error)
+            if kept and how == "reset" and self._again:
+                with self._lock:
+                    self.report.kept_closed += 1
+                self._ask(connection, path, headers)
+                return
+            text = f"{path}: {type(error).__name__}: {error}"
+            self._count("failed", kept, Loss(begun, time.monotonic(), how, kept, text))
+            return
+        if self._check(path, status, body):
+            self._count("right", kept)
+            return
+        text = f"{path}: {status} {body[:80]!r}"
+        self._count("wrong", kept, Loss(begun, time.monotonic(), "wrong", kept, text))
+
+    def _count(self, what: str, kept: bool, loss: Loss | None = None) -> None:
         with self._lock:
             setattr(self.report, what, getattr(self.report, what) + 1)
-            if error:
-                self.report.errors.append(error)
+            self.report.on_kept += kept
+            if loss:
+                self.report.losses.append(loss)
+
+
+class _Connection(http.client.HTTPConnection):
+    """One that remembers how far a request has come."""
+
+    def __init__(self, port: int, timeout: float) -> None:
+        super().__init__("127.0.0.1", port, timeout=timeout)
+        self._stage = "refused"
+
+    def connect(self) -> None:
+        self._stage = "refused"
+        super().connect()
+
+    def ask(self, path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        """Status and body of one GET."""
+        if self.sock is None:
+            self.connect()
+        self._stage = "reset"
+        self.request("GET", path, headers=headers)
+        answer = self.getresponse()
+        self._stage = "cut"
+        return answer.status, answer.read()
+
+    def how(self, error: Exception) -> str:
+        """What has become of the request, as in Loss."""
+        if isinstance(error, TimeoutError):
+            return "timeout"
+        begun = isinstance(error, http.client.HTTPException)
+        if begun and not isinstance(error, http.client.RemoteDisconnected):
+            return "cut"  # a part of the head, or of the body
+        return self._stage
