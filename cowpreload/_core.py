@@ -7,6 +7,7 @@ has one state for the process); stages that run there must not need it.
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Any
 
@@ -226,6 +227,21 @@ def seal() -> SealReport:
             if why_not != lib.COW_SEALED
         ),
     )
+
+
+def offer_to_merge() -> int:
+    """Let the kernel merge equal pages of what is allocated; bytes of address space.
+
+    Raises:
+        NativeError: this kernel cannot, or there is no /proc.
+    """
+    raw = ffi.new("struct cow_merge *")
+    code = lib.cow_merge_offer(raw)
+    if code == lib.COW_ESYSTEM:
+        why = "no KSM in it" if raw.error == errno.EINVAL else os.strerror(raw.error)
+        raise NativeError(f"this kernel merges no memory ({why})")
+    check(code)
+    return int(raw.bytes)
 
 
 def immortal_why_not() -> str:

@@ -25,6 +25,11 @@ def _texts(settings: Settings, host: str) -> Mapping[str, str]:
     }
 
 
+def _line(settings: Settings, host: str) -> str:
+    shown = " ".join(f"{key}={text}" for key, text in _texts(settings, host).items())
+    return f"cow: settings {shown}"
+
+
 @dataclass(frozen=True)
 class Start:
     """The settings are read.
@@ -40,7 +45,7 @@ class Start:
 
     def line(self) -> str:
         """The effective settings."""
-        return self.settings.line(self.host)
+        return _line(self.settings, self.host)
 
     def event(self) -> Event:
         """Of the kind `start`."""
@@ -63,7 +68,7 @@ class Changed:
 
     def line(self) -> str:
         """The effective settings."""
-        return self.settings.line(self.host)
+        return _line(self.settings, self.host)
 
     def event(self) -> Event:
         """Of the kind `settings`."""

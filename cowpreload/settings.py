@@ -198,6 +198,13 @@ class Settings:
         why="measured: young objects in them copy 1.9 MiB a worker; filling takes 1 ms",
         choices=("on", "off"),
     )
+    merge: str = _setting(
+        CHOICE,
+        "off",
+        "kernel: let the kernel merge equal pages of what workers inherit (KSM)",
+        why="needs a machine whose KSM is on; from 3.12 on there is little to merge",
+        choices=("off", "kernel"),
+    )
     hot_code: str = _setting(
         CHOICE,
         "on",
@@ -276,14 +283,6 @@ class Settings:
         if self.seal == "off":
             return "seal=off: hot code is laid behind the holes that it fills"
         return ""
-
-    def line(self, host: str) -> str:
-        """The effective settings of `host` as one log line, without a newline."""
-        shown = []
-        for declared in declared_on(host):
-            value = getattr(self, declared.attribute)
-            shown.append(f"{declared.key}={declared.show(value)}")
-        return "cow: settings " + " ".join(shown)
 
 
 DECLARED: Final = tuple(

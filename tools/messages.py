@@ -56,7 +56,6 @@ LEFT_OUT = (
 """Declarations and words that other pages show; what commands say."""
 
 OTHERS = {
-    "cow: settings …=…",
     "cow: closing … before a fork: given up after … s; what is still open its children "
     "share: close it in a before_fork callback",
     "cow: before_fork callbacks, called again: given up after … s; it waits for what "

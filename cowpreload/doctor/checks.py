@@ -108,9 +108,8 @@ def _ksm(machine: Machine) -> Fact:
     if machine.ksm is None:
         return ok("ksm", "this kernel does not merge equal pages, or does not tell")
     if machine.ksm == "1":
-        text = "on: pages that were merged are counted as shared, whoever wrote them"
-        return ok("ksm", text)
-    return ok("ksm", "off: no equal pages are merged")
+        return ok("ksm", "on: cow-merge = kernel has it merge what reading has copied")
+    return ok("ksm", "off: cow-merge = kernel would give nothing (docs/merging.md)")
 
 
 def _swap(machine: Machine) -> Fact:

@@ -23,6 +23,7 @@ from cowpreload.hosts import closings
 from cowpreload.hosts.auto import Automatic
 from cowpreload.hosts.serving import Serving
 from cowpreload.hosts.signing_in import signed_in_after_trial
+from cowpreload.hosts.stages import run_merge
 from cowpreload.lifecycle import WarmedAnew
 from cowpreload.records import FreezeReport, SealReport
 from cowpreload.sealing import seal
@@ -85,6 +86,7 @@ def rewarm(master: Serving, settings: Settings, pages: Sequence[Shape]) -> Rewar
             return Rewarmed((), WarmedAnew(why_not=why), told())
         report = _freeze(master, settings)
         sealed = _seal(master, settings)
+        run_merge(settings, master.say)
         writers.flush_shared()  # of what pages have written; uWSGI forks without it
     warming = measuring.of("traffic" for _ in warmed)
     heap = _core.heap_size()

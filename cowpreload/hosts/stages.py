@@ -6,10 +6,11 @@ and the server serves on; whether a strict audit ends the start is for the host.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from cowpreload import _core, collector, freezes, warmings, writers
+from cowpreload import _core, collector, freezes, merging, warmings, writers
 from cowpreload.audit import Descriptors, audit
 from cowpreload.board import Board
 from cowpreload.errors import NativeError
@@ -86,13 +87,21 @@ def run_freeze(settings: Settings, laying: Laying, log: Any) -> FreezeReport:
 
 
 def run_seal(settings: Settings, laying: Laying, log: Any) -> SealReport:
-    """Seal what is frozen; an allocator that we do not know is named."""
-    if settings.freeze == "off":
-        return SealReport()
-    report = seal(settings.seal == "on")
-    for line in report.left_lines():
-        log.info("%s", line)
-    return report.after(laying.filled)
+    """Seal what is frozen; an allocator that we do not know is named. Last, merge."""
+    report = SealReport()
+    if settings.freeze == "on":
+        report = seal(settings.seal == "on")
+        for line in report.left_lines():
+            log.info("%s", line)
+        report = report.after(laying.filled)
+    run_merge(settings, log.info)
+    return report
+
+
+def run_merge(settings: Settings, say: Callable[[str], object]) -> None:
+    """Offer what is sealed to the kernel, if the settings say so, and log it."""
+    if settings.merge == "kernel":
+        say(merging.offer().line())
 
 
 def conclude(

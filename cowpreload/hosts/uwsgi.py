@@ -25,6 +25,7 @@ from cowpreload.hosts import (
     uwsgi_turn,
 )
 from cowpreload.hosts.laying import Laying
+from cowpreload.hosts.stages import run_merge
 from cowpreload.hosts.unasked import unasked
 from cowpreload.hosts.uwsgi_apps import reported, say, say_raised
 from cowpreload.hosts.uwsgi_known import Known
@@ -204,6 +205,7 @@ def sealed(
         filled = seal(settings.seal == "on")
     for line in _state.laying.report.lines() + filled.left_lines():
         say(line)
+    run_merge(settings, say)
     report = PreloadReport(
         objects=objects,
         immortal=immortal,

@@ -43,6 +43,7 @@ SOURCES = (
     "c_heap.c",
     "hot.c",
     "seal.c",
+    "merge.c",
     "api.c",
 )
 HEADERS = (
@@ -61,6 +62,7 @@ HEADERS = (
     "c_heap.h",
     "hot.h",
     "seal.h",
+    "merge.h",
     "pointers.h",
     "edges.h",
     "loads.h",
@@ -145,6 +147,7 @@ core = extension(
         "immortal.h",
         "hot.h",
         "seal.h",
+        "merge.h",
         "still.h",
         "words.h",
     ),

@@ -40,6 +40,8 @@ void cow_prim_kill_self(void);
 int cow_prim_page(void **page);
 int cow_prim_page_shared(void *page);
 void cow_prim_page_free(void *page);
+/* Let the kernel merge equal pages of these; EINVAL if it cannot. */
+int cow_prim_mergeable(uintptr_t start, size_t size);
 
 /* What a thread of ours gets: 64 KiB of its own on top of what the system's library
  * wants. First asked before the fork: it takes the loader's lock. */

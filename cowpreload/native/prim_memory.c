@@ -75,6 +75,10 @@ int cow_prim_page(void **page) {
 
 void cow_prim_page_free(void *page) { (void)munmap(page, cow_prim_page_size()); }
 
+int cow_prim_mergeable(uintptr_t start, size_t size) {
+    return madvise((void *)start, size, MADV_MERGEABLE) ? errno : 0;
+}
+
 /* Bits of /proc/self/pagemap. */
 #define PRESENT ((uint64_t)1 << 63)
 #define EXCLUSIVE ((uint64_t)1 << 56)

@@ -86,6 +86,8 @@ def answer(path: str, query: str) -> tuple[int, str]:
     if path == "/growsum":
         grow(int(given["mb"]))
         return 200, str(sum(range(int(given["n"]))))
+    if path == "/read":
+        return 200, str(sum(len(each["name"]) for each in HEAP))  # type: ignore[misc]
     if path == "/grow":
         grow(int(given["mb"]))
         return 200, "grown"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cowpreload.cli.settings import table
 from cowpreload.errors import SettingsError
 from cowpreload.kinds import GUNICORN, UWSGI
+from cowpreload.lifecycle import Start
 from cowpreload.settings import DECLARED, Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
 
@@ -146,8 +147,8 @@ def test_a_warm_up_header_is_never_shown_with_its_value() -> None:
         ("Cookie", "session=s3cret: x"),
         ("X-Token", "s3cret"),
     )
-    assert "warmup-header=Cookie,X-Token " in settings.line(GUNICORN)
-    assert "s3cret" not in settings.line(GUNICORN)
+    assert "warmup-header=Cookie,X-Token " in Start(settings, GUNICORN).line()
+    assert "s3cret" not in Start(settings, GUNICORN).line()
 
 
 def test_a_raw_header_reads_the_same_and_shows_nothing() -> None:
@@ -204,7 +205,7 @@ def test_the_environment_gives_what_is_not_given() -> None:
 )
 def test_any_text_gives_settings_or_faults(given: dict[str, Any]) -> None:
     try:
-        line = read(given, environ={}).line(GUNICORN)
+        line = Start(read(given, environ={}), GUNICORN).line()
     except SettingsError as error:
         line = error.faults[0]
     assert "=" in line
