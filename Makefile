@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ENVS = $(PYTHON) tools/envs.py
 
-.PHONY: help test test-all test-others test-next test-deep test-faults test-asan fuzz demo lint format docs docs-site wheels clean
+.PHONY: help test test-all test-others test-next test-deep test-faults soak test-asan fuzz demo lint format docs docs-site wheels clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,9 @@ test-next:  ## every test on 3.14, 3.15 and PyPy of Debian unstable (ON=3.15, AR
 
 test-faults:  ## every fault in full, under load; the table is build/faults.json
 	$(ENVS) test-faults $(TESTS)
+
+soak:  ## all faults mixed, for 20 minutes (SOAK_MINUTES=2, ARGS="--seed 7 --hosts asgi")
+	$(ENVS) soak $(ARGS)
 
 test-asan:  ## the native core under the address sanitizer
 	$(ENVS) asan

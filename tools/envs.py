@@ -4,6 +4,7 @@
     envs.py test-others [PYTEST-ARGUMENT ...]   on the others, what differs there
     envs.py test-all [PYTEST-ARGUMENT ...]      every interpreter found from 3.10 on
     envs.py test-faults [PYTEST-ARGUMENT ...]   the newest, the fault tests in full
+    envs.py soak [ARGUMENT ...]                 the newest, `make soak`
     envs.py asan | demo | lint | format | docs | docs-site  the newest interpreter
 
 Takes nothing but the checkout; says plainly what is missing on the machine. Runs on
@@ -239,6 +240,14 @@ def test_faults(arguments):
     return test_on(require()[-1:], ["tests/faults", *whole, *arguments])
 
 
+def soak(arguments):
+    """Everything that happens to servers, mixed; the tests' harness starts them."""
+    paths = [str(ROOT / name) for name in ("tools", "tests")]
+    code = f"import runpy, sys; sys.path[:0] = {paths};"
+    code += "runpy.run_module('soak', run_name='__main__', alter_sys=True)"
+    become(newest() / "python", "-c", code, *arguments)
+
+
 def asan(arguments):
     """Build the core again with the sanitizer, elsewhere, and run the native tests."""
     return run(newest() / "python", "-m", "pytest", "tests/native", *arguments)
@@ -290,6 +299,7 @@ COMMANDS = {
     "test-others": test_others,
     "test-faults": test_faults,
     "test-all": test_all,
+    "soak": soak,
     "asan": asan,
     "demo": demo,
     "lint": lint,

@@ -149,7 +149,7 @@ class Load:
             return None if self.over else next(self._todo, None)
 
     def _client(self, keepalive: bool) -> None:
-        connection = _Connection(self._port, self._timeout)
+        connection = Connection(self._port, self._timeout)
         headers = self._headers
         if not keepalive:
             headers = {**headers, "Connection": "close"}
@@ -160,7 +160,7 @@ class Load:
                 connection.close()
         connection.close()
 
-    def _ask(self, connection: _Connection, path: str, headers: dict[str, str]) -> None:
+    def _ask(self, connection: Connection, path: str, headers: dict[str, str]) -> None:
         begun, kept = time.monotonic(), connection.sock is not None
         try:
             status, body = connection.ask(path, headers)
@@ -189,7 +189,7 @@ class Load:
                 self.report.losses.append(loss)
 
 
-class _Connection(http.client.HTTPConnection):
+class Connection(http.client.HTTPConnection):
     """One that remembers how far a request has come."""
 
     def __init__(self, port: int, timeout: float) -> None:

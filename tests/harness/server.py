@@ -61,6 +61,7 @@ class Server:
                 cwd=directory,
                 env=os.environ | dict(environ or {}),
                 stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for whoever started it, who ends it
                 stdout=log,
                 stderr=log,
             )
