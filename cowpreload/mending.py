@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from cowpreload import executors
+from cowpreload import executors, generators
 from cowpreload.errors import RAISED, said
 from cowpreload.threads import join_others
 
@@ -26,6 +26,7 @@ class _Prepared:
     def __init__(self) -> None:
         self.armed = False
         self.executors: list[Any] = []
+        self.generators: list[Any] = []
 
 
 _prepared = _Prepared()
@@ -36,13 +37,23 @@ def prepare() -> None:
     known = {id(each) for each in _prepared.executors}
     new = [each for each in executors.find() if id(each) not in known]
     _prepared.executors += new
+    _prepared.generators = _find_generators()
     _prepared.armed = True
+
+
+def _find_generators() -> list[Any]:
+    found: list[Any] = []
+    _attempt("numpy.random", lambda: found.extend(generators.find()))
+    known = {id(each) for each in found}
+    # What is frozen by now is not found any more.
+    return found + [each for each in _prepared.generators if id(each) not in known]
 
 
 def disarm() -> None:
     """In the master: no fork is to come that needs it, until `prepare` is called."""
     _prepared.armed = False
     _prepared.executors = []
+    _prepared.generators = []
 
 
 def mend() -> None:
@@ -56,6 +67,8 @@ def mend() -> None:
     for executor in _prepared.executors:
         kind = type(executor)
         _attempt(f"{kind.__module__}.{kind.__qualname__}", executors.mend, executor)
+    for generator in _prepared.generators:
+        _attempt("numpy.random", generators.reseed, generator)
 
 
 def _attempt(name: str, step: Callable[..., None], *arguments: Any) -> None:
