@@ -24,7 +24,7 @@ def before_fork(callback: Callback) -> Callback:
     For whatever holds a connection, a thread or a lock that must not be shared:
 
         cowpreload.before_fork(engine.dispose)           # SQLAlchemy
-        cowpreload.before_fork(redis_pool.disconnect)    # redis-py
+        cowpreload.before_fork(session.close)            # requests
 
     Works as a decorator. An exception from it ends the start. With cow-warmup=auto,
     whose trial is a fork too, it is called before that if something is open, and once

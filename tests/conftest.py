@@ -35,6 +35,11 @@ from made_once import (  # noqa: F401 - fixtures, and what tests ask of this fil
     make_shop_directory,
     once,
 )
+from services import (  # noqa: F401 - fixtures
+    start_postgres,
+    start_redis,
+    start_tls,
+)
 
 from cowpreload.board import open_board
 

@@ -7,9 +7,7 @@ the children `after_fork`, then requests, and again for the next generation.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,6 +18,7 @@ import pytest
 from conftest import run
 from harness.processes import wait_until
 from harness.server import free_port
+from harness.services import Postgres
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "fork-safety.md"
 
@@ -74,12 +73,12 @@ def recipe(library: str) -> str:
 
 
 def works(library: str, made: str, used: str, url: str = "", port: int = 0) -> None:
-    """Run the recipe; every worker must get the answers that the warm up got."""
+    """Run the recipe, if any; every worker must get what the warm up got."""
     program = AROUND
     indented = "\n".join(f"    {line}" for line in used.strip().splitlines())
     for name, text in {
         "{made}": made,
-        "{recipe}": recipe(library),
+        "{recipe}": recipe(library) if library else "",
         "{used}": indented,
         "{url!r}": repr(url),
         "{port}": str(port),
@@ -126,44 +125,7 @@ def web() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/"
 
 
-def _postgres() -> str:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    return str(found[-1].parent) if found else ""
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A PostgreSQL server of this session; what to connect to."""
-    binaries = _postgres()
-    if not binaries:
-        pytest.skip("no PostgreSQL: apt-get install postgresql")
-    home = tmp_path_factory.mktemp("postgres")
-    data, port = home / "data", free_port()
-    prefix: list[str] = []
-    if os.geteuid() == 0:  # which PostgreSQL refuses
-        prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        for directory in (home, *home.parents):
-            if directory == Path("/tmp"):
-                break
-            directory.chmod(directory.stat().st_mode | 0o011)
-        shutil.chown(home, 65534, 65534)
-    options = ["-D", str(data), "-U", "shop", "-A", "trust", "--no-sync"]
-    made = subprocess.run(
-        [*prefix, f"{binaries}/initdb", *options], capture_output=True, text=True
-    )
-    assert made.returncode == 0, made.stderr
-    command = [*prefix, f"{binaries}/postgres", "-D", str(data), "-p", str(port)]
-    command += ["-k", str(home), "-h", "127.0.0.1", "-F"]
-    with (home / "log").open("w") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log)
-    ready = [f"{binaries}/pg_isready", "-h", "127.0.0.1", "-p", str(port), "-q"]
-    wait_until(lambda: subprocess.run(ready).returncode == 0, 30, "PostgreSQL")
-    yield f"host=127.0.0.1 port={port} user=shop dbname=postgres"
-    server.terminate()
-    server.wait(30)
-
-
-def test_sqlalchemy(postgres: str) -> None:
+def test_sqlalchemy(postgres: Postgres) -> None:
     pytest.importorskip("sqlalchemy")
     pytest.importorskip("psycopg")
     made = """
@@ -175,10 +137,10 @@ engine = sqlalchemy.create_engine(
 with engine.connect() as connection:
     return connection.execute(sqlalchemy.text("select 42")).scalar()
 """
-    works("SQLAlchemy", made, used, postgres)
+    works("SQLAlchemy", made, used, postgres.url)
 
 
-def test_psycopg_pool(postgres: str) -> None:
+def test_psycopg_pool(postgres: Postgres) -> None:
     pytest.importorskip("psycopg_pool")
     made = """
 from psycopg_pool import ConnectionPool
@@ -190,7 +152,7 @@ pool = new_pool()
 with pool.connection(timeout=10) as connection:
     return connection.execute("select 42").fetchone()
 """
-    works("psycopg_pool", made, used, postgres)
+    works("psycopg_pool", made, used, postgres.url)
 
 
 def test_httpx(web: str) -> None:
@@ -225,20 +187,20 @@ Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 
 
 @pytest.fixture(scope="module")
-def redis_server() -> Iterator[int]:
-    """The port of what answers as Redis does to PING."""
+def pinged() -> Iterator[int]:
+    """The port of what answers as Redis does to PING: here where there is none."""
     port = free_port()
     with _listening([sys.executable, "-c", REDIS, str(port)], port):
         yield port
 
 
-def test_redis(redis_server: int) -> None:
+def test_redis_needs_none(pinged: int) -> None:
     pytest.importorskip("redis")
     made = """
 import redis
 client = redis.Redis(port=PORT, protocol=2)
 """
-    works("redis-py", made, "return client.ping()", port=redis_server)
+    works("", made, "return client.ping()", port=pinged)
 
 
 def test_executors() -> None:
