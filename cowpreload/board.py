@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +22,7 @@ from cowpreload.lifecycle import NewWorker, Recycling
 from cowpreload.view import SlotView
 
 _LINK = "memfd:cowpreload-board"
+_LOOK_SECONDS = 0.5
 
 
 class Board:
@@ -28,15 +30,23 @@ class Board:
 
     Attributes:
         holder: the process that it was opened of, as we see it; 0: our own.
+        owner: the user whose file it is; 0: root's, or our own.
         hidden: one log line, if no other process can see this board; else empty.
     """
 
     def __init__(
-        self, raw: Any, fd: int = -1, holder: int = 0, why_hidden: str = ""
+        self,
+        raw: Any,
+        fd: int = -1,
+        holder: int = 0,
+        why_hidden: str = "",
+        owner: int = 0,
     ) -> None:
         self.raw = raw
         self.fd = fd
-        self.holder = holder
+        self.holder, self.owner = holder, owner
+        self._inside: dict[int, int] = {}  # our pids by theirs
+        self._inside_at = 0.0
         self.hidden = why_hidden and (
             f"cow: no memfd ({why_hidden}): limits act, and no report can see the board"
         )
@@ -87,7 +97,8 @@ class Board:
 
     def __iter__(self) -> Iterator[SlotView]:
         """All slots that hold a worker."""
-        for slot in range(1, min(self.raw.highest, self.raw.slots) + 1):
+        # Not `slots`, which the board's maker may change after it was compared.
+        for slot in range(1, min(self.raw.highest, _core.SLOTS) + 1):
             if self.raw.slot[slot - 1].life.state:
                 yield self.view(slot)
 
@@ -100,9 +111,27 @@ class Board:
         """How we see the process that the server sees as `pid`; 0: not at all."""
         if not self.holder or not pids.is_inside(self.holder):
             return pid
-        files = _files(self.holder)
-        holders = (each for each in _processes() if files & _files(each))
-        return pids.seen(pid, holders)
+        # For a thousand slots that name nobody, not a thousand looks at all processes.
+        now = time.monotonic()
+        if pid not in self._inside and now - self._inside_at > _LOOK_SECONDS:
+            files = _files(self.holder)
+            holders = (each for each in _processes() if files & _files(each))
+            self._inside = {pids.own(each): each for each in holders}
+            self._inside_at = now
+        return self._inside.get(pid, 0)
+
+    def is_theirs(self, pid: int) -> bool:
+        """Whether a process that the board names may be one of its server's.
+
+        A board of another user's may name any, and have root read it.
+        """
+        if self.owner == 0:
+            return True
+        try:
+            user = os.stat(f"/proc/{pid}").st_uid
+        except OSError:
+            return False
+        return user == self.owner or bool(_files(self.holder) & _files(pid))
 
 
 def slot_faults(name: str, workers: int) -> list[str]:
@@ -171,9 +200,10 @@ def open_board(pid: int, *, writable: bool = False) -> Board:
         try:
             raw = ffi.new("struct cow_board **")
             check(lib.cow_board_open(fd, writable, raw))
+            owner = os.fstat(fd).st_uid
         finally:
             os.close(fd)
-        return Board(raw[0], holder=pid)
+        return Board(raw[0], holder=pid, owner=owner)
     raise NotFoundError(f"pid={pid}: holds no board; give the pid of a cow master")
 
 

@@ -36,6 +36,23 @@ def fault(path: str, error: OSError) -> str:
     )
 
 
+def _behind(link: str) -> str:
+    """What a symbolic link of ours or root's names. Another user's would have a master
+    of root's write into any file: the directory of a log is often the workers' user's.
+
+    Raises:
+        OSError: it is another user's.
+    """
+    fd = os.open(link, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        owner = os.fstat(fd).st_uid
+        if owner not in (0, os.geteuid()):
+            raise OSError(errno.ELOOP, f"is a symbolic link of uid={owner}")
+        return os.path.join(os.path.dirname(link), os.readlink("", dir_fd=fd))
+    finally:
+        os.close(fd)
+
+
 def _opened(path: str) -> int:
     """Its descriptor; never one of the three that others write to unasked.
 
@@ -43,9 +60,13 @@ def _opened(path: str) -> int:
         OSError: it cannot be opened, or is no path at all.
     """
     try:
-        fd = os.open(path, _FLAGS, _MODE)
+        fd = os.open(path, _FLAGS | os.O_NOFOLLOW, _MODE)
     except ValueError as error:  # a NUL: a reload would end the server
         raise OSError(errno.EINVAL, str(error)) from error
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        fd = os.open(_behind(path), _FLAGS, _MODE)
     if fd > 2:
         return fd
     try:

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -201,12 +202,44 @@ def stale(plugin: Path) -> str:
     return "was built by another cowpreload, and uWSGI will not start with it"
 
 
+def _anybodys(output: Path) -> str:
+    """Why others could put another plugin there, for a uWSGI of root's to load; ""."""
+    for each in (output, *output.parents):
+        if not each.exists():
+            continue
+        mode = each.stat().st_mode
+        if mode & stat.S_IWOTH and (each == output or not mode & stat.S_ISVTX):
+            return (
+                f"output={output}: any user can write to {each}, and uWSGI loads the "
+                "plugin before it drops privileges; chmod o-w, or give --output a "
+                "directory of yours"
+            )
+    return ""
+
+
+def _put(made: Path, output: Path) -> None:
+    """Under a name that nobody knows before, then in one step in its place: a running
+    uWSGI has the old file mapped."""
+    fd, name = tempfile.mkstemp(dir=output, prefix=f".{PLUGIN_FILE}-")
+    try:
+        with open(fd, "wb") as file:
+            file.write(made.read_bytes())
+            os.fchmod(fd, 0o755)
+        os.replace(name, output / PLUGIN_FILE)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
 def build(binary: str, output: Path) -> list[str]:
     """Compile for `binary`, put PLUGIN_FILE into `output`; the ini lines that load it.
 
     Raises:
-        PluginBuildError: something is missing, or the compiler failed.
+        PluginBuildError: something is missing, the compiler failed, or any user can
+            write to the directory.
     """
+    if why := _anybodys(output.absolute()):
+        raise PluginBuildError(why)
     from_plugin = _check(binary)
     with tempfile.TemporaryDirectory(prefix="cowpreload-") as name:
         work = Path(name)
@@ -229,11 +262,8 @@ def build(binary: str, output: Path) -> list[str]:
                 f"{done.stdout}\nthe plugin did not compile; see above"
             )
         try:
-            output.mkdir(parents=True, exist_ok=True)
-            # Not over the old file: a running uWSGI has it mapped.
-            shutil.move(
-                shutil.copy(made, output / f".{PLUGIN_FILE}"), output / PLUGIN_FILE
-            )
+            output.mkdir(0o755, parents=True, exist_ok=True)
+            _put(made, output)
         except OSError as error:
             raise PluginBuildError(
                 f"output={output}: cannot be written ({error.strerror}); "

@@ -60,7 +60,8 @@ def look(board: Board, older_than: float = 0.0) -> ServerView:
             older than this many seconds, the worker is read now.
     """
     master = _master(board)
-    slots = tuple(_slot(board, each, older_than) for each in board)
+    read = set[int]()  # a board may name one large process a thousand times
+    slots = tuple(_slot(board, each, older_than, read) for each in board)
     room = capacity(master.pid or "self")
     return ServerView(
         at=time.time(),
@@ -72,8 +73,8 @@ def look(board: Board, older_than: float = 0.0) -> ServerView:
     )
 
 
-def _read(pid: int) -> Reading | None:
-    if pid <= 0:  # 0 would be this process
+def _read(board: Board, pid: int) -> Reading | None:
+    if pid <= 0 or not board.is_theirs(pid):  # 0 would be this process
         return None
     try:
         return _core.take_reading(pid)
@@ -93,17 +94,18 @@ def _master(board: Board) -> MasterView:
         frozen=freezes.read(board),
         warmings=tuple(warmings.read(board)),
     )
-    reading = _read(view.pid)
+    reading = _read(board, view.pid)
     return view if reading is None else replace(view, **vars(reading))
 
 
-def _slot(board: Board, view: SlotView, older_than: float) -> SlotView:
+def _slot(board: Board, view: SlotView, older_than: float, read: set[int]) -> SlotView:
     known = view.pid  # 0: the slot is taken, and the worker not forked yet
     view = replace(view, pid=board.seen(known) if known else 0)
     copied = board.raw.slot[view.slot - 1].still.state in _COPIED
     if copied or (view.read_age and view.read_age <= older_than):
         return view
-    reading = _read(view.pid)
+    reading = None if view.pid in read else _read(board, view.pid)
+    read.add(view.pid)
     if reading is not None:
         grown = max(0, reading.private - view.ready_private) if view.ready_age else 0
         return replace(view, **vars(reading), grown=grown, read_age=0.0)
@@ -114,7 +116,7 @@ def _slot(board: Board, view: SlotView, older_than: float) -> SlotView:
 
 def _counts(board: Board) -> Counts:
     raw, counts = board.raw, board.raw.counts
-    rows = raw.slot[0 : min(raw.highest, raw.slots)]
+    rows = raw.slot[0 : min(raw.highest, _core.SLOTS)]
     return Counts(
         recycled=by_reason(counts.ends[lib.COW_RECYCLE]),
         killed=by_reason(counts.ends[lib.COW_KILL]),

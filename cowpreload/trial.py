@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cowpreload.candidates import NO_TIME, Candidate, Tried
+from cowpreload.ending import end_all, held
 from cowpreload.forks import Forks
-from cowpreload.trial_child import Messages, Work, children, end_all, run
+from cowpreload.trial_child import Messages, Work, run
 
 # The time limit of a candidate is at most this share of the time for all: one that
 # hangs must not take the others' time.
@@ -122,7 +123,7 @@ class _Child:
 
         With it ends what its page has started and waits for.
         """
-        started = children(self.pid)
+        started = [*held(self.pid)]  # before their parent ends
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         end_all(started)

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from cowpreload import collector
 from cowpreload.candidates import Answered, Candidate
+from cowpreload.ending import children, end_all, held
 from cowpreload.errors import said
 from cowpreload.units import MIB, format_size
 
@@ -103,31 +104,6 @@ def _pooled() -> set[str]:
         for each in threading.enumerate()
         if type(each).__module__.startswith("anyio.")
     }
-
-
-def children(pid: int | str = "self") -> set[str]:
-    """The living processes that this one, or another, has started."""
-    found = set()
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as listed:
-                found.update(listed.read().split())
-    return {each for each in found if _lives(each)}
-
-
-def end_all(pids: Iterable[str]) -> None:
-    """Kill them; whoever is gone has ended by itself."""
-    for pid in pids:
-        with contextlib.suppress(OSError, ValueError):
-            os.kill(int(pid), signal.SIGKILL)
-
-
-def _lives(pid: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as about:
-            return about.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (OSError, IndexError):
-        return False
 
 
 def _listed(directory: str) -> set[str]:
@@ -281,5 +257,5 @@ def run(
         with contextlib.suppress(BaseException):
             messages.send(failed=f"raised {said(error)}"[:_LONGEST])
     finally:
-        end_all(children())
+        end_all(held(os.getpid()))
         os._exit(0)

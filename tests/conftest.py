@@ -98,7 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile", "") == "deep":
         from hypothesis import settings
 
-        settings.register_profile("deep", max_examples=10000, deadline=None)
+        settings.register_profile("deep", max_examples=2000, deadline=None)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

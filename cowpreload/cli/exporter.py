@@ -7,7 +7,9 @@ servers take no part. On 127.0.0.1 unless told otherwise: it asks nobody who he 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -30,8 +32,10 @@ HELP = "answer Prometheus with metrics of the running servers"
 LISTEN = "127.0.0.1:9178"
 # A worker's figures on its board are at most 30 s old.
 _BOARD = 60.0
-# A client that says nothing does not keep a thread for longer.
+# A client that says nothing, or a byte now and then, does not keep a thread for longer,
+# and all of them no more threads than these.
 _CLIENT_SECONDS = 10
+_CLIENTS = 32
 
 
 class ListenError(CowError):
@@ -105,8 +109,25 @@ def handler(scrape: Callable[[bool], str]) -> type[BaseHTTPRequestHandler]:
         server_version = "cowpreload"
         sys_version = ""
 
+        def setup(self) -> None:
+            """Bound the whole of the request's reading, not each of its bytes."""
+            super().setup()
+            self._slow = threading.Timer(_CLIENT_SECONDS, self._stop_reading)
+            self._slow.daemon = True
+            self._slow.start()
+
+        def _stop_reading(self) -> None:
+            with contextlib.suppress(OSError):  # it has gone meanwhile
+                self.connection.shutdown(socket.SHUT_RD)
+
+        def finish(self) -> None:
+            """It is answered, or gone."""
+            self._slow.cancel()
+            super().finish()
+
         def do_GET(self) -> None:
             """A scrape."""
+            self._slow.cancel()
             path = self.path.partition("?")[0]
             if path == "/":
                 self._answer(200, "text/plain; charset=utf-8", "see /metrics\n")
@@ -134,13 +155,23 @@ def handler(scrape: Callable[[bool], str]) -> type[BaseHTTPRequestHandler]:
 
 
 def _server(listen: str, scrape: Callable[[bool], str]) -> ThreadingHTTPServer:
-    import socket
-
     host, port = address(listen)
 
     class Server(ThreadingHTTPServer):
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         daemon_threads = True
+        room = threading.BoundedSemaphore(_CLIENTS)
+
+        def verify_request(self, request: Any, client_address: Any) -> bool:
+            """Whether there is room for one more; else it is closed at once."""
+            return self.room.acquire(blocking=False)
+
+        def process_request_thread(self, request: Any, client_address: Any) -> None:
+            """One client, in its thread."""
+            try:
+                super().process_request_thread(request, client_address)
+            finally:
+                self.room.release()
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             """A client that has gone; nothing of ours raises."""

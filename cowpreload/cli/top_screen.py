@@ -257,7 +257,10 @@ class Top(App[None]):
         command = [sys.executable, "-m", "cowpreload", "why", str(chosen[1].pid)]
 
         def ask() -> None:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            # `-m` looks for modules in the working directory, which may be anybody's.
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, cwd="/"
+            )
             self.call_from_thread(report.show, done.stdout or done.stderr)
 
         self.run_worker(ask, thread=True)

@@ -111,6 +111,7 @@ class _Attendance:
         self._only_load, self._environ = only_load, environ
         self._seen = Seen()
         self._deepest = 0  # the process that wrote last
+        self._session = -1
         self._text = b""
 
     def run(self) -> Seen:
@@ -118,6 +119,7 @@ class _Attendance:
         go, going = os.pipe()
         self._going = going
         process = self._start(writing, go)
+        self._session = process.pid
         os.close(writing)
         os.close(go)
         try:
@@ -185,7 +187,9 @@ class _Attendance:
     def _show_stack(self) -> None:
         """faulthandler prints where it hangs, and the process ends."""
         with contextlib.suppress(OSError):
-            os.kill(self._deepest, signal.SIGABRT) if self._deepest else None
+            # One that has ended may have left its pid to a stranger.
+            if self._deepest and os.getsid(self._deepest) == self._session:
+                os.kill(self._deepest, signal.SIGABRT)
 
     def _printed(self, text: bytes) -> None:
         tail = (self._seen.printed + text.decode(errors="replace"))[-_KEPT:]

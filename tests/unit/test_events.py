@@ -248,6 +248,24 @@ def test_a_fifo_that_nobody_reads_is_refused_and_does_not_hang(tmp_path: Path) -
         EventLog().open(str(tmp_path / "fifo"), print)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+def test_a_link_is_followed_only_if_it_is_the_masters_or_roots(tmp_path: Path) -> None:
+    """The directory of a log is often the workers' user's, the master root's."""
+    link, target = tmp_path / "events.jsonl", tmp_path / "target"
+    link.symlink_to("target")
+    log = EventLog()
+    log.open(str(link), print)
+    write(log)
+    assert len(read(target)) == 1
+    target.unlink()
+    os.lchown(link, 65534, 65534)
+    log.turn()
+    assert not target.exists()
+    log.close()
+    with pytest.raises(OSError, match="is a symbolic link of uid=65534"):
+        log.open(str(link), print)
+
+
 def test_a_nul_in_the_path_is_refused_as_any_other_and_ends_no_reload(
     tmp_path: Path,
 ) -> None:

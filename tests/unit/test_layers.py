@@ -34,6 +34,7 @@ BASE = {
     "_core",
     "code_objects",
     "_offsets",
+    "ending",
     "pids",
     "slots",
     "view",

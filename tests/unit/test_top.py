@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,6 +129,28 @@ def test_a_worker_is_recycled_after_a_question(monkeypatch: pytest.MonkeyPatch) 
             await pilot.pause()
             said = any("is asked to leave" in line for line in text_of(app))
             assert (calls, said) == (asked, bool(asked))
+
+    on_screen([[BUSY]], act)
+
+
+@needs_textual
+def test_why_runs_nothing_of_the_directory_that_top_was_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may be in anybody's: `python -m` looks for modules there first."""
+    (tmp_path / "cowpreload").mkdir()
+    (tmp_path / "cowpreload" / "__init__.py").touch()
+    (tmp_path / "cowpreload" / "__main__.py").write_text("print('theirs')")
+    monkeypatch.chdir(tmp_path)
+
+    async def act(app: Any, pilot: Any) -> None:
+        await pilot.press("w")
+        until = time.monotonic() + 30
+        while "why 7001 ..." in (shown := "\n".join(text_of(app))):
+            assert time.monotonic() < until
+            await asyncio.sleep(0.05)
+        assert "theirs" not in shown
+        assert "pid=7001" in shown
 
     on_screen([[BUSY]], act)
 

@@ -184,7 +184,7 @@ os.kill(int(os.read(reading, 20)), signal.SIGKILL)
 def test_a_process_that_a_hanging_page_waits_for_ends_with_it() -> None:
     tried, _, _, text = trial("""
 import subprocess
-from cowpreload.trial_child import _lives
+from cowpreload.ending import lives
 reading, writing = os.pipe()
 def page(path):
     started = subprocess.Popen(["sleep", "600"])
@@ -193,9 +193,9 @@ def page(path):
 trial(["/a"], candidate=2.0)
 pid = os.read(reading, 20).decode()
 until = time.monotonic() + 20
-while _lives(pid) and time.monotonic() < until:
+while lives(pid) and time.monotonic() < until:
     time.sleep(0.05)
-print(f"lives: {_lives(pid)}", file=sys.stderr)
+print(f"lives: {lives(pid)}", file=sys.stderr)
 """)
     assert tried == [("/a", "no answer within 2 s")]
     assert "lives: False" in text
