@@ -2,12 +2,13 @@
  * A board that anybody may have written: what the processes of a server, and reports,
  * do with it. The input is a list of writes and calls, in any order.
  *
- * Links: board.c verdict.c served.c
+ * Links: board.c verdict.c served.c budget.c
  */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "budget.h"
 #include "cow.h"
 #include "prim.h"
 
@@ -72,6 +73,23 @@ static void read_served(void) {
     assert(pages <= COW_SERVED_SETS * COW_SERVED_WAYS);
 }
 
+static void judge_the_sum(uint32_t slot) {
+    struct cow_limits limits = {.strikes = 1, .interval_ms = take(2)};
+    struct cow_history history = {.ready_at_ms = 1, .early = (uint32_t)take(4)};
+    struct cow_over over = {.strikes = (uint32_t)take(1), .since_ms = take(5)};
+    struct cow_verdict verdict;
+    struct cow_need need;
+    struct cow_sum sum;
+    cow_budget_sum(board, now_ms, &sum);
+    assert(sum.workers <= COW_SLOTS && sum.serving <= sum.workers);
+    assert(sum.biggest <= COW_SLOTS && sum.fits <= COW_SLOTS);
+    cow_budget_count(&limits, &sum, now_ms, &over);
+    cow_budget_need(&sum, &over, slot, now_ms, &need);
+    cow_budget_judge(&limits, &history, &sum, &over, slot, &verdict);
+    assert(verdict.action == COW_KEEP || verdict.action == COW_RECYCLE);
+    if (verdict.action == COW_RECYCLE) assert(sum.biggest == slot);
+}
+
 static void call(void) {
     uint32_t slot = (uint32_t)take(2), found;
     pid_t pid = (pid_t)take(4);
@@ -82,7 +100,7 @@ static void call(void) {
     struct cow_slot *at;
     now_ms = take(5);
     alive = (int)take(1) & 1;
-    switch (take(1) % 8) {
+    switch (take(1) % 9) {
         case 0:
             found = cow_slot_find(board);
             assert(found <= COW_SLOTS);
@@ -94,6 +112,7 @@ static void call(void) {
         case 4: cow_ticket_release(board, slot); break;
         case 5: cow_end_post(board, slot, &verdict, &reading, take(5), now_ms); break;
         case 6: (void)cow_board_refuse(board, slot); break;
+        case 7: judge_the_sum(slot); break;
         default: read_served();
     }
     if (cow_slot_get(board, slot, &at) == COW_OK) assert(slot && slot <= COW_SLOTS);

@@ -32,7 +32,7 @@ PYTHON = "python"
 INPUT_SECONDS = 10
 LONGEST = 16384
 # Beside what was recorded: this machine's own.
-LIVE = ("smaps_rollup", "smaps", "statm", "cgroup")
+LIVE = ("smaps_rollup", "smaps", "statm", "maps", "cgroup")
 MACHINE = ("/proc/vmstat", "/proc/pressure/memory", "/proc/meminfo")
 PROPERTIES = (
     "tests/unit/test_hostile.py",
