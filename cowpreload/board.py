@@ -23,6 +23,8 @@ from cowpreload.view import SlotView
 
 _LINK = "memfd:cowpreload-board"
 _LOOK_SECONDS = 0.5
+# What the master writes once, and readers know a board by.
+_HEAD = ("magic", "revision", "slots", "master_pid", "made_at_ms")
 
 
 class Board:
@@ -47,6 +49,7 @@ class Board:
         self.holder, self.owner = holder, owner
         self._inside: dict[int, int] = {}  # our pids by theirs
         self._inside_at = 0.0
+        self._head: dict[str, int] = {}
         self.hidden = why_hidden and (
             f"cow: no memfd ({why_hidden}): limits act, and no report can see the board"
         )
@@ -66,7 +69,22 @@ class Board:
         known = _offsets.own()
         if known:  # so that a report finds its way
             raw[0].python = asdict(known[1])
-        return cls(raw[0], fd[0], why_hidden=hidden)
+        made = cls(raw[0], fd[0], why_hidden=hidden)
+        made._head = {name: getattr(raw[0], name) for name in _HEAD}
+        return made
+
+    def restore(self) -> None:
+        """Put back what the board says of its server. Master only, at its turns.
+
+        A stray write of the application's, in any worker, hid the server from all
+        reports. Each worker puts its own row back (native/own.h).
+        """
+        for name, value in self._head.items():
+            if getattr(self.raw, name) != value:
+                setattr(self.raw, name, value)
+        lib.cow_ticket_drop_forged(self.raw, lib.cow_now_ms())
+        if self.raw.highest > _core.SLOTS:
+            self.raw.highest = max((each.slot for each in self), default=0)
 
     def reserve(self) -> int:
         """Give the lowest free slot, booting; 0 if the board is full. Master only."""
@@ -97,10 +115,18 @@ class Board:
 
     def __iter__(self) -> Iterator[SlotView]:
         """All slots that hold a worker."""
-        # Not `slots`, which the board's maker may change after it was compared.
-        for slot in range(1, min(self.raw.highest, _core.SLOTS) + 1):
-            if self.raw.slot[slot - 1].life.state:
+        for slot in self.slots():
+            state = self.raw.slot[slot - 1].life.state
+            if state in slots.STATES and state != lib.COW_FREE:
                 yield self.view(slot)
+
+    def slots(self) -> range:
+        """The slots that were ever filled.
+
+        Not as many as the board says, which its maker may change, or a stray write of
+        the application's: the master looked for minutes.
+        """
+        return range(1, min(self.raw.highest, _core.SLOTS) + 1)
 
     @property
     def master_pid(self) -> int:

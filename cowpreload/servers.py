@@ -116,7 +116,7 @@ def _slot(board: Board, view: SlotView, older_than: float, read: set[int]) -> Sl
 
 def _counts(board: Board) -> Counts:
     raw, counts = board.raw, board.raw.counts
-    rows = raw.slot[0 : min(raw.highest, _core.SLOTS)]
+    rows = raw.slot[0 : len(board.slots())]
     return Counts(
         recycled=by_reason(counts.ends[lib.COW_RECYCLE]),
         killed=by_reason(counts.ends[lib.COW_KILL]),

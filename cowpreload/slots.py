@@ -20,8 +20,10 @@ _DONE = {
     lib.COW_KILL: "killed",
     lib.COW_ASK_AGAIN: "unheeded",
 }
+_TOLD = _DONE.keys() - {lib.COW_KEEP}
+_MOST_MISSED = 1 << 20  # between two turns; more were not counted but written
 _TRIES = 1000  # below a millisecond; a boot clears for less than a microsecond
-_STATES = {
+STATES = {
     lib.COW_FREE: "free",
     lib.COW_BOOTING: "booting",
     lib.COW_READY: "ready",
@@ -50,7 +52,7 @@ def slot_view(board: Any, slot: int) -> SlotView:
     at = lib.cow_now_ms()
     return SlotView(
         slot=slot,
-        state=_STATES.get(life.state, "unknown"),
+        state=STATES.get(life.state, "unknown"),
         generation=life.generation,
         pid=life.pid,
         requests=life.requests,
@@ -92,11 +94,13 @@ def _end(raw: Any) -> End | None:
 def take_end(board: Any, slot: int) -> Recycling | None:
     """The last decision about a slot's worker, once; written to: the master's alone."""
     raw = board.end[slot - 1]
-    sequence = int(raw.sequence)
-    missed = sequence - int(raw.logged) - 1
-    if missed < 0:
+    sequence, logged = int(raw.sequence), int(raw.logged)
+    if sequence == logged:
         return None
     raw.logged = sequence
+    if raw.action not in _TOLD or raw.reason not in _core.REASONS:
+        return None  # a stray write of the application's
+    missed = sequence - logged - 1
     return Recycling(
         worker=slot,
         generation=int(raw.generation),
@@ -107,7 +111,7 @@ def take_end(board: Any, slot: int) -> Recycling | None:
         limit=int(raw.limit),
         age=raw.age_ms / 1000,
         leaving=raw.leaving_ms / 1000,
-        missed=missed,
+        missed=missed if 0 <= missed < _MOST_MISSED else 0,
         total=int(raw.total),
     )
 
@@ -116,7 +120,7 @@ def ready_worker(board: Any, slot: int) -> NewWorker | None:
     """The worker of a slot that could serve at some time; None: it cannot yet."""
     raw = board.slot[slot - 1]
     life = raw.life
-    if not life.ready_at_ms or not life.pid:
+    if not life.ready_at_ms or not life.pid or life.state not in STATES:
         return None
     return NewWorker(
         worker=slot,

@@ -115,12 +115,11 @@ class Watch:
     @property
     def asked_again(self) -> bool:
         """Whether it was told to go a second time: signals may not reach it."""
-        return bool(self._row.judged.asked_again)
+        return bool(self._row.judged.asked_again == 1)
 
     def leaving(self) -> None:
         """Post that the worker is at its exit handlers, whoever sent it there."""
-        if os.getpid() == self._pid:  # and not in a child of the application's own
-            self._row.life.state = _core.LEAVING
+        lib.cow_watch_leaving()
 
     def view(self) -> SlotView:
         """This worker's slot, with a reading taken now."""

@@ -61,13 +61,19 @@ static void post_fork(void) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* The board's word, until a worker serves: a stray write of the application's there
+ * ended a server. Workers inherit what the master knew when it forked them. */
+static int serves;
+
+int cow_start_refused(void) { return !serves && cow_api->board->refused; }
+
 static void hijack_worker(void) {
     if (uwsgi.mywid == 0) return;
     if (cow_bridge_exits_fast()) cow_worker_catch_signals();
     /* A callback raised, or the limit is below what a fresh worker needs: at the start,
      * the master stops the server. A worker that was being forked meanwhile has missed
      * its signal. */
-    if (cow_bridge_after_fork() || cow_bridge_ready() || cow_api->board->refused)
+    if (cow_bridge_after_fork() || cow_bridge_ready() || cow_start_refused())
         exit(UWSGI_FAILED_APP_CODE);
 }
 
@@ -111,7 +117,8 @@ static void master_cycle(void) {
     }
     if (uwsgi.status.brutally_destroying && cow_bridge_exits_fast()) tell_again();
     cow_turn();
-    if (cow_api->board->refused && !uwsgi_instance_is_dying) {
+    serves |= cow_api->board->started == 1 && !cow_api->board->refused;
+    if (cow_start_refused() && !uwsgi_instance_is_dying) {
         uwsgi.status.dying_for_need_app = 1; /* the exit code of a failed start */
         kill_them_all(0);
     }

@@ -58,6 +58,9 @@ int cow_bridge_handlers_are_mine(void);
 /* The code of the SystemExit that was pending when they began, or -1. */
 int cow_bridge_pending_code(void);
 
+/* plugin.c: whether a fresh worker is above its limit at the start, which ends it. */
+int cow_start_refused(void);
+
 /* turn.c: at each of the master's cycles. */
 void cow_turn(void);
 

@@ -63,7 +63,7 @@ static PyObject *workers(PyObject *unused, PyObject *none) {
 static PyObject *is_alone(PyObject *unused, PyObject *none) {
     return PyLong_FromLong(!uwsgi_instance_is_dying && !uwsgi_instance_is_reloading &&
                            !uwsgi.status.chain_reloading && !uwsgi.status.is_cheap &&
-                           !uwsgi.workers[0].suspended && !cow_api->board->refused);
+                           !uwsgi.workers[0].suspended && !cow_start_refused());
 }
 
 static PyObject *uid(PyObject *unused, PyObject *none) {

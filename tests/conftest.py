@@ -154,10 +154,17 @@ class Servers:
         app: str = "app",
         directory: Path = PROGRAMS,
         environ: Mapping[str, str] | None = None,
+        launcher: Sequence[str] = (),
     ) -> Server:
         """gunicorn with these arguments; `app` is the application."""
         return self._add(
-            harness.gunicorn([*arguments, app], directory, self._log(), environ)
+            harness.gunicorn(
+                [*arguments, app],
+                directory,
+                self._log(),
+                environ,
+                launcher=launcher,
+            )
         )
 
     def uwsgi(
@@ -169,6 +176,7 @@ class Servers:
         environ: Mapping[str, str] | None = None,
         plugin: bool = True,
         binary: str | None = None,
+        launcher: Sequence[str] = (),
     ) -> Server:
         """uWSGI with these keys; with our plugin unless told otherwise."""
         if PYPY:
@@ -182,6 +190,7 @@ class Servers:
                 environ,
                 plugins=self.plugins() if plugin else None,
                 binary=binary,
+                launcher=launcher,
             )
         )
 
@@ -193,13 +202,16 @@ class Servers:
         workers: int = 2,
         environ: Mapping[str, str] | None = None,
         app: str = "app",
+        launcher: Sequence[str] = (),
     ) -> Server:
         """The same server on "sync", "threaded", "uwsgi" or a name of CLASSES."""
         options = options or {}
         if host.startswith("uwsgi"):
             threads = {"threads": "3"} if host == "uwsgi-threaded" else {}
             ini = {"processes": str(workers), "forkbomb-delay": "0", **threads}
-            return self.uwsgi({**ini, **options}, app=app, environ=environ)
+            return self.uwsgi(
+                {**ini, **options}, app=app, environ=environ, launcher=launcher
+            )
         flags = [part for key, value in options.items() for part in (f"--{key}", value)]
         if host == "threaded":
             flags += ["--threads", "3"]
@@ -208,7 +220,7 @@ class Servers:
         if host in ("asgi", "uvicorn"):
             app = f"{app}:asgi"
         flags += ["--worker-class", CLASSES.get(host, "cow"), "--workers", str(workers)]
-        return self.gunicorn(*flags, app=app, environ=environ)
+        return self.gunicorn(*flags, app=app, environ=environ, launcher=launcher)
 
 
 def ready(server: Server, workers: int = 1) -> Server:

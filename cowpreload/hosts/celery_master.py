@@ -77,6 +77,7 @@ class Master:
         self._children = children
         self._board: Board | None = None
         self._slots: dict[int, int] = {}  # by pid
+        self._serves = False
         self._full = False
         # A recycling as a warning, as Celery says it of its own limit.
         self._workers = Workers(LOG.warning, LOG.warning, LOG.debug)
@@ -179,7 +180,11 @@ class Master:
             return
         with contextlib.suppress(Exception):
             self._workers.look_at_all(self._board)
-            if self._board.raw.refused and celery_state.should_stop is None:
+            raw = self._board.raw
+            # Once a child serves, only a stray write could say so.
+            self._serves |= raw.started == 1 and not raw.refused
+            refused = raw.refused and not self._serves
+            if refused and celery_state.should_stop is None:
                 celery_state.should_stop = EX_FAILURE
 
     def end(self) -> None:

@@ -197,7 +197,8 @@ class CowMixin:
                 MASTER.board.raw.started = 1  # a later worker's limit ends no server
             return
         ready = self._cow_watch.ready(self._cow_settings.jitter)
-        if ready.refused:
+        # A board that was wiped tells of a start that is not over.
+        if ready.refused and not MASTER.started(self.age):
             Unfailing(self.log).error(ready.text)
             sys.exit(Arbiter.WORKER_BOOT_ERROR)
         if ready.text:

@@ -39,8 +39,11 @@ def log_each_turn(
 
     def murder_workers() -> None:
         theirs()
+        shared = board()
+        if shared is not None:
+            shared.restore()
         for worker in list(arbiter.WORKERS.values()):
-            log_end(board(), getattr(worker, "cow_slot", 0), arbiter.log)
+            log_end(shared, getattr(worker, "cow_slot", 0), arbiter.log)
         EVENT_LOG.turn()
         then(arbiter)
 

@@ -45,7 +45,8 @@ class Workers:
 
     def look_at_all(self, board: Board) -> None:
         """Say what is new of every slot, at a turn."""
-        for slot in range(1, min(board.raw.highest, board.raw.slots) + 1):
+        board.restore()
+        for slot in board.slots():
             self.look(board, slot)
         EVENT_LOG.turn()
 

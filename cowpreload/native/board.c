@@ -59,12 +59,22 @@ int cow_slot_get(struct cow_board *board, uint32_t slot, struct cow_slot **out) 
     return COW_OK;
 }
 
+void cow_slot_known(struct cow_board *board, uint32_t slot) {
+    uint32_t highest = LOAD(board->highest);
+    while (slot > highest &&
+           !__atomic_compare_exchange_n(&board->highest, &highest, slot, 0,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    }
+}
+
 int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid) {
     struct cow_slot *at;
     if (cow_slot_get(board, slot, &at)) return COW_ESLOT;
     uint64_t generation = at->life.generation + 1;
     uint64_t served = at->life.served + at->life.requests;
     uint32_t early = at->judged.early;
+    if (early > COW_EARLY_MOST)
+        early = 0; /* counted by nobody: it would spare for an hour */
     /* To a reader, 0 says that what the slot has counted is not there; so it is the
      * first to go and the last to come. */
     __atomic_store_n(&at->life.generation, 0, __ATOMIC_SEQ_CST);
@@ -75,11 +85,7 @@ int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid) {
     at->life.pid = (int32_t)pid;
     at->life.booted_at_ms = cow_now_ms();
     STORE(at->life.state, COW_BOOTING);
-    uint32_t highest = LOAD(board->highest);
-    while (slot > highest &&
-           !__atomic_compare_exchange_n(&board->highest, &highest, slot, 0,
-                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-    }
+    cow_slot_known(board, slot);
     return COW_OK;
 }
 
@@ -87,7 +93,8 @@ uint32_t cow_board_processes(const struct cow_board *board) {
     uint32_t count = 1, highest = LOAD(board->highest);
     for (uint32_t i = 0; i < highest && i < COW_SLOTS; i++) {
         const struct cow_life *life = &board->slot[i].life;
-        count += LOAD(life->state) != COW_FREE && LOAD(life->pid) > 0;
+        uint32_t state = LOAD(life->state);
+        count += state != COW_FREE && state <= COW_LEAVING && LOAD(life->pid) > 0;
     }
     return count;
 }
@@ -97,8 +104,10 @@ uint32_t cow_board_processes(const struct cow_board *board) {
 #define TICKET_SECOND(ticket) ((ticket) >> 33)
 #define TICKET_OWNER(ticket) ((ticket) & 0x1ffffffff)
 
+/* A state that nobody gives is no worker's: one that lives puts its own back. */
 static int vacant(const struct cow_slot *at) {
-    return LOAD(at->life.state) == COW_FREE ||
+    uint32_t state = LOAD(at->life.state);
+    return state == COW_FREE || state > COW_LEAVING ||
            (at->life.pid > 0 && !cow_prim_alive(at->life.pid));
 }
 
@@ -132,10 +141,17 @@ static int half_would_serve(struct cow_board *board) {
     uint32_t all = 0, serving = 0, highest = LOAD(board->highest);
     for (uint32_t i = 0; i < highest && i < COW_SLOTS; i++) {
         uint32_t state = LOAD(board->slot[i].life.state);
-        all += state != COW_FREE;
+        all += state != COW_FREE && state <= COW_LEAVING;
         serving += state == COW_READY;
     }
     return serving && 2 * (serving - 1) >= all;
+}
+
+/* Whether nobody took it so: a stray write, which must not be held for ever. */
+static int ticket_forged(uint64_t ticket, uint64_t now_ms) {
+    uint32_t slot = TICKET_SLOT(ticket);
+    return slot < 1 || slot > COW_SLOTS || !TICKET_PID(ticket) ||
+           TICKET_SECOND(ticket) * 1000 > now_ms + 1000;
 }
 
 /* Whether the worker that holds `ticket` no longer needs it. */
@@ -143,11 +159,8 @@ static int ticket_lapsed(struct cow_board *board, uint64_t ticket, uint64_t now_
     uint64_t taken_ms = TICKET_SECOND(ticket) * 1000;
     uint64_t held_ms = now_ms > taken_ms ? now_ms - taken_ms : 0;
     pid_t pid = TICKET_PID(ticket);
-    struct cow_slot *at;
-    /* Nobody wrote such a word, unless by a stray write: it must not be held for ever.
-     */
-    if (cow_slot_get(board, TICKET_SLOT(ticket), &at) || !pid) return 1;
-    if (taken_ms > now_ms + 1000) return 1;
+    if (ticket_forged(ticket, now_ms)) return 1;
+    struct cow_slot *at = &board->slot[TICKET_SLOT(ticket) - 1];
     if (held_ms > COW_TICKET_STUCK_MS) return 1;
     /* Free for the moment between the end of a worker and its replacement, too. */
     if (LOAD(at->life.state) == COW_FREE) return held_ms > COW_TICKET_DEAD_MS;
@@ -173,6 +186,15 @@ int cow_ticket_take(struct cow_board *board, uint32_t slot, pid_t pid,
             return 1;
     }
     return 0;
+}
+
+void cow_ticket_drop_forged(struct cow_board *board, uint64_t now_ms) {
+    for (uint32_t i = 0; i < COW_TICKETS; i++) {
+        uint64_t held = LOAD(board->tickets[i]);
+        if (held && ticket_forged(held, now_ms))
+            (void)__atomic_compare_exchange_n(&board->tickets[i], &held, 0, 0,
+                                              __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
 }
 
 void cow_ticket_release(struct cow_board *board, uint32_t slot) {

@@ -213,6 +213,8 @@ int cow_board_close(struct cow_board *board);
  * is to stop the server: gunicorn stumbles over two that do. */
 int cow_board_refuse(struct cow_board *board, uint32_t slot);
 
+/* Count `slot` among those that were ever filled. */
+void cow_slot_known(struct cow_board *board, uint32_t slot);
 /* Begin a generation in `slot` (1 ..): BOOTING, counters at zero. */
 int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid);
 /* The lowest slot that is FREE or whose process is gone, but one that a recycled
@@ -229,6 +231,8 @@ void cow_ticket_release(struct cow_board *board, uint32_t slot);
 
 /* Processes that share what the master had before it forked them, it among them. */
 uint32_t cow_board_processes(const struct cow_board *board);
+/* Give back those that nobody can have taken. */
+void cow_ticket_drop_forged(struct cow_board *board, uint64_t now_ms);
 
 /* Publish why the slot's worker goes; the master takes it (board.py) and logs it. */
 void cow_end_post(struct cow_board *board, uint32_t slot,

@@ -21,6 +21,12 @@ static uint64_t less(uint64_t from, uint64_t what) {
     return from > what ? from - what : 0;
 }
 
+/* A state that nobody gives is a stray write's, over a row of no worker. */
+static int has_worker(const struct cow_slot *at) {
+    uint32_t state = LOAD(at->life.state);
+    return state != COW_FREE && state <= COW_LEAVING;
+}
+
 static int worth(uint64_t private_bytes, uint64_t fresh) {
     uint64_t gain = less(private_bytes, fresh);
     return gain >= LITTLE && gain >= private_bytes / LITTLE_PART;
@@ -32,7 +38,7 @@ static uint64_t fresh_size(const struct cow_board *board, uint32_t highest) {
     for (uint32_t i = 0; i < highest; i++) {
         const struct cow_slot *at = &board->slot[i];
         uint64_t ready = LOAD(at->judged.ready_private);
-        if (LOAD(at->life.state) == COW_FREE || !ready) continue;
+        if (!has_worker(at) || !ready) continue;
         if (!least || ready < least) least = ready;
     }
     return least;
@@ -87,7 +93,7 @@ void cow_budget_sum(const struct cow_board *board, uint64_t now_ms,
     const struct cow_slot *biggest = NULL;
     for (uint32_t i = 0; i < highest; i++) {
         const struct cow_slot *at = &board->slot[i];
-        if (LOAD(at->life.state) == COW_FREE) continue;
+        if (!has_worker(at)) continue;
         add_worker(at, out->fresh, out, &shared, &sharers);
         if (LOAD(at->life.state) != COW_READY || !LOAD(at->memory.read_at_ms) ||
             LOAD(at->part.spared_until_ms) > now_ms ||
@@ -161,5 +167,5 @@ void cow_budget_judge(const struct cow_limits *limits,
         return;
     out->action = COW_RECYCLE;
     uint64_t spared_until = history->ready_at_ms + cow_spared_ms(limits, history);
-    out->early = over->since_ms <= spared_until ? history->early + 1 : 0;
+    out->early = over->since_ms <= spared_until ? cow_next_early(history) : 0;
 }

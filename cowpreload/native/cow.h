@@ -66,6 +66,8 @@ int cow_watch_stop(void);
  * slot's ticket. *out is that reading, *exceeds whether a limit is below it.
  * Called by the main thread of the worker, once. */
 int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds);
+/* The worker is at its exit handlers, whoever sent it there. */
+void cow_watch_leaving(void);
 /* Make the watching thread call host->exit_now; COW_ESTOPPED if this process has none.
  * Async-signal-safe. */
 int cow_watch_request_exit(void);

@@ -29,6 +29,10 @@ uint64_t cow_spared_ms(const struct cow_limits *limits,
     return spared > cap ? cap : spared;
 }
 
+uint32_t cow_next_early(const struct cow_history *history) {
+    return history->early + (history->early < COW_EARLY_MOST);
+}
+
 /* A worker that was told to go. Its host lets requests go on for graceful_ms and ends
  * it by force afterwards, when it is the host who told it; here it is told once more in
  * between, because it may never have heard: an application replaces signal handlers. */
@@ -92,7 +96,7 @@ void cow_judge(const struct cow_limits *limits, const struct cow_history *histor
     out->action = COW_RECYCLE;
     /* Over the limit as soon as that was allowed to matter: the limit is too
      * close to what a worker needs, so the next generation is spared longer. */
-    out->early = early ? history->early + 1 : 0;
+    out->early = early ? cow_next_early(history) : 0;
 }
 
 static uint64_t risen(uint64_t then, uint64_t now) {

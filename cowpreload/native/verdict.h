@@ -97,13 +97,17 @@ struct cow_limits {
     uint32_t max_recycling; /* workers that may leave at once, >= 1 */
 };
 
+/* Each of them doubles a time that is capped before. */
+#define COW_EARLY_MOST 32u
+
 struct cow_history {
     uint64_t ready_at_ms;   /* 0: not ready yet, no limit acts */
     uint64_t ready_private; /* the reading taken then */
     uint64_t jitter_ms;     /* this worker's own delay */
     uint64_t over_since_ms; /* first reading of the present strikes */
     uint32_t strikes;       /* readings in a row over a soft limit so far */
-    uint32_t early;         /* generations in a row recycled as soon as allowed */
+    uint32_t early;         /* generations in a row recycled as soon as allowed, */
+                            /* at most COW_EARLY_MOST */
     uint64_t asked_at_ms;   /* when it was told to go; 0: it was not */
     uint64_t asked_limit;   /* the limit that it had passed then */
     uint32_t asked_again;   /* whether it was told a second time */
@@ -126,6 +130,9 @@ void cow_judge(const struct cow_limits *limits, const struct cow_history *histor
 
 /* Whether a limit is so low that a fresh worker is over it. Pure. */
 int cow_exceeds(const struct cow_limits *limits, uint64_t ready_private);
+
+/* What `early` becomes for the next generation of one that left as soon as allowed. */
+uint32_t cow_next_early(const struct cow_history *history);
 
 /* How long a worker is spared, with the back-off that `early` earns. Pure. */
 uint64_t cow_spared_ms(const struct cow_limits *limits,

@@ -16,6 +16,7 @@
 
 #include "budget.h"
 #include "cow.h"
+#include "own.h"
 #include "pace.h"
 #include "prim.h"
 #include "still.h"
@@ -32,9 +33,12 @@ static struct {
     /* What cow_watch_ready() hands over, published by `ready`. */
     struct cow_look ready_look;
     uint64_t jitter_ms;
+    uint64_t ready_at_ms;
     uint32_t ready;
+    uint32_t leaving; /* at its exit handlers, whoever sent it there */
     uint32_t stop;
     uint32_t exit;
+    struct cow_own own; /* its row, of which the thread alone knows what is true */
 } watch;
 
 /* What one thread knows between two looks; on its own stack. */
@@ -45,16 +49,7 @@ struct memory {
 };
 
 static void post_reading(const struct cow_reading *reading) {
-    struct cow_slot *slot = watch.slot;
-    STORE(slot->memory.private_bytes, reading->private_bytes);
-    STORE(slot->memory.evictable_bytes, reading->evictable_bytes);
-    STORE(slot->memory.shared_bytes, reading->shared_bytes);
-    STORE(slot->memory.pss, reading->pss);
-    STORE(slot->memory.rss, reading->rss);
-    STORE(slot->memory.source, reading->source);
-    STORE(slot->part.shared_once,
-          reading->shared_pss * cow_board_processes(watch.board));
-    STORE(slot->memory.read_at_ms, reading->at_ms);
+    cow_own_post(&watch.own, reading);
     COUNT(watch.board->counts.readings);
 }
 
@@ -64,14 +59,20 @@ static void post_spared(const struct memory *memory) {
 }
 
 static void become_ready(struct memory *memory) {
-    struct cow_slot *slot = watch.slot;
     cow_look_end(&memory->pace.look);
     memory->pace.look = watch.ready_look;
-    memory->history.ready_at_ms = slot->life.ready_at_ms;
+    memory->history.ready_at_ms = watch.ready_at_ms;
     memory->history.ready_private = memory->pace.look.reading.private_bytes;
     memory->history.jitter_ms = watch.jitter_ms;
-    memory->history.early = slot->judged.early;
+    memory->history.early = watch.own.judged.early;
     post_spared(memory);
+}
+
+static void restore(const struct memory *memory, uint64_t now_ms) {
+    const struct cow_look *look = &memory->pace.look;
+    cow_own_restore(&watch.own, &memory->history, (int)LOAD(watch.leaving),
+                    look->taken ? &look->reading : NULL, now_ms);
+    if (memory->history.ready_at_ms) post_spared(memory);
 }
 
 static void ask_to_leave(void) {
@@ -93,6 +94,7 @@ static void recycle(struct memory *memory, const struct cow_reading *reading,
         return;
     STORE(slot->judged.early, verdict->early);
     STORE(slot->life.state, COW_LEAVING);
+    watch.own.judged.early = verdict->early;
     memory->history.asked_at_ms = now_ms;
     memory->history.asked_limit = verdict->limit;
     cow_end_post(watch.board, watch.number, verdict, reading, now_ms, now_ms);
@@ -150,6 +152,7 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
     struct cow_sum sum;
     struct cow_need need;
     struct cow_slot *slot = watch.slot;
+    restore(memory, now_ms);
     cow_budget_sum(watch.board, now_ms, &sum);
     cow_budget_count(&watch.limits, &sum, now_ms, &memory->over);
     cow_budget_need(&sum, &memory->over, watch.number, now_ms, &need);
@@ -167,19 +170,22 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
         act_for_all(memory, &reading, now_ms);
     }
     if (memory->pace.failed) COUNT(watch.board->counts.readings_failed);
-    if (LOAD(slot->life.renew) && memory->history.ready_at_ms) renew(memory, now_ms);
+    /* Any other number is nobody's wish. */
+    if (LOAD(slot->life.renew) == 1 && memory->history.ready_at_ms)
+        renew(memory, now_ms);
     /* A host's loop may have been between its look at the flag and its wait when it was
      * asked: ask again until it has gone. A signal is not repeated so soon, it would
      * kill a worker at its exit handlers. */
     if (watch.host.ask_to_leave && LOAD(slot->life.state) == COW_LEAVING)
         watch.host.ask_to_leave();
-    /* It outlived the time it was spared without passing a limit. */
+    /* It outlived the time it was spared without passing a limit. One that leaves has
+     * passed it, and no longer counts strikes. */
     if (memory->history.early && !memory->history.strikes && !memory->over.strikes &&
+        !memory->history.asked_at_ms &&
         now_ms > memory->history.ready_at_ms +
                      cow_spared_ms(&watch.limits, &memory->history)) {
-        memory->history.early = 0;
+        memory->history.early = watch.own.judged.early = 0;
         STORE(slot->judged.early, 0);
-        post_spared(memory);
     }
     STORE(slot->memory.seen_at_ms, now_ms);
 }
@@ -243,10 +249,7 @@ int cow_watch_start(struct cow_board *board, uint32_t slot,
     watch.limits = *limits;
     watch.host = *host;
     watch.pid = getpid();
-    at->judged.wanted = limits->strikes;
-    at->judged.max_private = limits->max_private;
-    at->judged.max_growth = limits->max_growth;
-    at->judged.max_private_hard = limits->max_private_hard;
+    cow_own_begin(&watch.own, board, slot, watch.pid, limits);
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -280,13 +283,20 @@ int cow_watch_ready(uint64_t jitter_ms, struct cow_reading *out, int *exceeds) {
         COUNT(watch.board->counts.readings_failed);
     }
     watch.jitter_ms = jitter_ms;
+    watch.ready_at_ms = cow_now_ms();
     STORE(slot->judged.ready_private, out->private_bytes);
-    STORE(slot->life.ready_at_ms, cow_now_ms());
+    STORE(slot->life.ready_at_ms, watch.ready_at_ms);
     STORE(slot->life.state, COW_READY);
     STORE(watch.ready, 1);
     cow_prim_event_post(&watch.event);
     cow_ticket_release(watch.board, watch.number);
     return code;
+}
+
+void cow_watch_leaving(void) {
+    if (watch.pid != getpid()) return; /* a child of the application's own */
+    STORE(watch.leaving, 1);
+    STORE(watch.slot->life.state, COW_LEAVING);
 }
 
 int cow_watch_request_exit(void) {

@@ -170,12 +170,18 @@ def gunicorn(
     directory: Path,
     log_path: Path,
     environ: Mapping[str, str] | None = None,
+    *,
+    launcher: Sequence[str] = (),
 ) -> Server:
-    """gunicorn on a port of its own; the last of `arguments` is the application."""
+    """gunicorn on a port of its own; the last of `arguments` is the application.
+
+    `launcher` is a command that ends by an exec of what follows it.
+    """
     port = free_port()
     # Its control socket is a file in the home: servers side by side need one each.
     environ = {"HOME": str(log_path.parent)} | dict(environ or {})
-    command = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}"]
+    command = [*launcher, sys.executable, "-m", "gunicorn"]
+    command += ["--bind", f"127.0.0.1:{port}"]
     return Server([*command, *arguments], port, directory, log_path, environ)
 
 
@@ -187,10 +193,12 @@ def uwsgi(
     *,
     plugins: Path | None = None,
     binary: str | None = None,
+    launcher: Sequence[str] = (),
 ) -> Server:
     """uWSGI, the tests' own or `binary`, on a port of its own, by an ini of these keys.
 
-    Our plugin is loaded from `plugins`; a key may have several values.
+    Our plugin is loaded from `plugins`; a key may have several values. `launcher` is as
+    gunicorn() has it.
     """
     port = free_port()
     keys: dict[str, str | Sequence[str]] = {
@@ -208,6 +216,5 @@ def uwsgi(
             text += f"{key} = {each}\n"
     path = log_path.with_suffix(".ini")
     path.write_text(text)
-    return Server(
-        [binary or script("uwsgi"), str(path)], port, directory, log_path, environ
-    )
+    command = [*launcher, binary or script("uwsgi"), str(path)]
+    return Server(command, port, directory, log_path, environ)
