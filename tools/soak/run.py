@@ -211,5 +211,6 @@ class Soak:
             "descriptors": slope(self.samples.descriptors),
             "master private": slope(self.samples.private),
             "master PSS": slope(self.samples.pss),
+            "master resident": slope(self.samples.resident),
             "fresh worker": slope(self.samples.fresh),
         }

@@ -43,6 +43,7 @@ class Samples:
         self.descriptors: list[Sample] = []
         self.private: list[Sample] = []
         self.pss: list[Sample] = []
+        self.resident: list[Sample] = []
         self.fresh: list[Sample] = []
         self.generations: set[tuple[int, int, int]] = set()
         self.zombies: set[tuple[int, str]] = set()
@@ -66,6 +67,7 @@ class Samples:
         self.descriptors.append(Sample(at, len(os.listdir(f"/proc/{pid}/fd"))))
         self.private.append(Sample(at, reading.private / MIB, segment))
         self.pss.append(Sample(at, reading.pss / MIB, segment))
+        self.resident.append(Sample(at, reading.rss / MIB, segment))
 
     def _look_at_board(self, at: float) -> object:
         """Note workers and tickets; what the master's memory may be compared with."""

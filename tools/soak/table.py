@@ -50,6 +50,7 @@ def _rows(each: HostResult) -> dict[str, str]:
         "descriptors of the master": _slope(each.slopes["descriptors"]),
         "master private, MiB": _slope(each.slopes["master private"]),
         "master PSS, MiB": _slope(each.slopes["master PSS"]),
+        "master resident, MiB": _slope(each.slopes["master resident"]),
         "fresh worker private, MiB": _slope(each.slopes["fresh worker"]),
         "zombies, processes left": f"{each.zombies}, {each.left}",
         "tickets held at most, kept at the end": ours.format(
@@ -71,5 +72,19 @@ def table(results: Sequence[HostResult]) -> str:
 
 
 def from_run(run: Mapping[str, Any]) -> str:
-    """The table of a JSON file."""
-    return table([from_json(each) for each in run["hosts"]])
+    """What a JSON file tells: when and where, the table, and who looked on."""
+    hosts = [from_json(each) for each in run["hosts"]]
+    looked = ", ".join(
+        f"{each['runs']} of {name} ({len(each['failures'])} failed)"
+        for name, each in run["looked"].items()
+    )
+    return "\n".join(
+        [
+            f"{run['at'][:10]}, CPython {run['python']}, {run['machine']}, load average "
+            f"{run['load_average']:.0f}, seed {run['seed']}:",
+            "",
+            table(hosts),
+            "",
+            f"Of all servers at once: {looked}. Faults: {len(run['faults'])}.",
+        ]
+    )
