@@ -93,8 +93,14 @@ class Board:
             check(lib.cow_slot_boot(self.raw, slot, 0))
         return slot
 
-    def free(self, slot: int) -> None:
-        """The worker of `slot` is gone. Master only."""
+    def free(self, slot: int, *, replaced: bool = True) -> None:
+        """The worker of `slot` is gone. Master only.
+
+        Its right to leave waits for the worker in its place: for nobody, if it is not
+        to be replaced.
+        """
+        if not replaced:
+            lib.cow_ticket_release(self.raw, slot)
         check(lib.cow_slot_free(self.raw, slot))
 
     def take_end(self, slot: int) -> Recycling | None:

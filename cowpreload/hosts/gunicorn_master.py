@@ -288,7 +288,9 @@ class Master:
             return
         # It may have died before the master's next turn.
         log_end(self.board, slot, Unfailing(arbiter.log))
-        self.board.free(slot)
+        # After TTOU, or a reload, that met it while it left.
+        replaced = len(arbiter.WORKERS) < arbiter.num_workers
+        self.board.free(slot, replaced=replaced)
 
 
 MASTER = Master()

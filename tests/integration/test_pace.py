@@ -112,3 +112,18 @@ def test_a_worker_that_cannot_leave_is_ended_as_its_host_would(
     assert [each[1] for each in told] == ["recycled", "unheeded", "killed"]
     assert "leaving=2s" in line
     wait_until(lambda: me(server)["worker"]["generation"] == 2, 20, "generation 2")
+
+
+def test_a_worker_that_leaves_while_a_reload_replaces_it_keeps_no_right_to_recycle(
+    servers: Servers,
+) -> None:
+    """Nobody comes to its slot: the others waited for ten seconds."""
+    environ = {"BREAK": "slow-exit"}
+    server = servers.on("sync", SOFT, workers=1, environ=environ).wait_serving()
+    board = open_board(server.pid)
+    server.get("/grow?mb=80")
+    wait_until(lambda: [each.state for each in board] == ["leaving"], 10, "leaving")
+    reload(server)
+    wait_until(lambda: [each.state for each in board] == ["ready"], 20, "ready")
+    assert [each.slot for each in board] == [2]
+    assert not any(board.raw.tickets)
