@@ -111,6 +111,16 @@ KINDS: Final = {
             "the log",
         },
     ),
+    "no_room": Kind(
+        "the server is over its budget, and recycling a worker would not help",
+        {
+            "budget_bytes": "what it may take",
+            "total_bytes": "what it takes",
+            "workers": "that it has",
+            "fresh_bytes": "private memory of a fresh one",
+            "fits": "how many fresh ones there is room for",
+        },
+    ),
     "warm_up_anew": Kind(
         "the running master has warmed up from traffic",
         {

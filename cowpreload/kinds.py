@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final, Union
 from urllib.parse import urlsplit
 
+from cowpreload import budget
 from cowpreload.units import format_seconds, format_size, parse_size
 
 # Evaluated at import, and Debian 12's PyPy, which the bench runs, is a Python 3.9.
@@ -260,6 +261,7 @@ def _hide_value(text: str) -> str:
 AUTO: Final = "auto"  # as a warm-up path: whatever is found and tried
 MOST: Final = 1_000_000_000  # a count or seconds that the native core can hold
 SIZE: Final = Kind("size", parse_size, format_size)
+BUDGET: Final = Kind("size or percent", budget.parse, budget.show)
 COUNT: Final = Kind("count", _count, str)
 SECONDS: Final = Kind("seconds", _seconds, format_seconds)
 CHOICE: Final = Kind("choice", str.lower, str)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
+from cowpreload.budget import Budget
 from cowpreload.kinds import (
     AUTO,
+    BUDGET,
     CHOICE,
     COUNT,
     GUNICORN,
@@ -53,6 +55,13 @@ class Settings:
         None,
         "recycle a worker that grew this far over its reading when it became ready",
         why="as above; for sites whose workers differ in size",
+    )
+    budget: Budget = _web(  # noqa: RUF009 - frozen, as all defaults here
+        BUDGET,
+        Budget(),
+        "PSS of master and workers together, a size or a part of the memory there is "
+        "(80%); past it the largest worker is recycled; auto: 80% of a control group",
+        why="a site that needs 85% of its container today would be recycled for ever",
     )
     strikes: int = _setting(
         COUNT,
@@ -274,14 +283,6 @@ class Settings:
             return "freeze=off: immortality is a part of it"
         if self.exit == "normal":
             return "exit=normal: a whole finalization needs objects that can be freed"
-        return ""
-
-    def why_unlaid(self) -> str:
-        """Which other setting leaves hot code where it is, and why; "" if none does."""
-        if self.freeze == "off":
-            return "freeze=off: hot code is laid right before it"
-        if self.seal == "off":
-            return "seal=off: hot code is laid behind the holes that it fills"
         return ""
 
 

@@ -23,6 +23,7 @@ from cowpreload.closing import close_all
 from cowpreload.errors import SettingsError
 from cowpreload.freezing import thaw
 from cowpreload.hosts import gunicorn_events
+from cowpreload.hosts.budgeting import BUDGETING
 from cowpreload.hosts.gunicorn_ends import log_each_turn, log_end
 from cowpreload.hosts.gunicorn_hooks import chain, status
 from cowpreload.hosts.gunicorn_keeping import KEEPER
@@ -222,6 +223,7 @@ class Master:
             return
         KEEPER.tell(settings, self.board)
         log, warm = self._log, self._warmup.paths
+        BUDGETING.tell(self.board, settings, log.info, log.exception)
         self._learning = None
         with unasked("warm up anew", log.exception):
             self._learning = at_turns(
@@ -230,6 +232,7 @@ class Master:
 
     def _turn(self, arbiter: Any) -> None:
         KEEPER.turn(self.board)
+        BUDGETING.turn(self.board)
         STATSD.turn(arbiter, self.board, self._settings)
         if self._learning is not None:
             self._learning.turn(GunicornMaster(arbiter))

@@ -14,6 +14,15 @@ from cowpreload.sealing import seal
 from cowpreload.settings import Settings
 
 
+def _why_unlaid(settings: Settings) -> str:
+    """Which other setting leaves hot code where it is, and why; "" if none does."""
+    if settings.freeze == "off":
+        return "freeze=off: hot code is laid right before it"
+    if settings.seal == "off":
+        return "seal=off: hot code is laid behind the holes that it fills"
+    return ""
+
+
 class Laying:
     """The stage as the settings want it, and what it gave.
 
@@ -24,7 +33,7 @@ class Laying:
 
     def __init__(self, settings: Settings, look: Callable[[], None]) -> None:
         wanted = settings.hot_code == "on"
-        why_not = settings.why_unlaid() if wanted else ""
+        why_not = _why_unlaid(settings) if wanted else ""
         self._wanted = wanted and not why_not
         self._look = look
         self.report = HotReport(why_not=why_not)

@@ -24,6 +24,7 @@ from cowpreload.hosts import (
     uwsgi_serving,
     uwsgi_turn,
 )
+from cowpreload.hosts.budgeting import BUDGETING
 from cowpreload.hosts.laying import Laying
 from cowpreload.hosts.stages import run_merge
 from cowpreload.hosts.unasked import unasked
@@ -225,6 +226,8 @@ def sealed(
     if settings.freeze == "on":
         freezes.add(_state.board, objects, immortal, freeze_ms / 1000, report.heap)
     uwsgi_turn.begin(settings.check_interval)
+    BUDGETING.tell(_state.board, settings, say, say_raised)
+    uwsgi_turn.each_turn(partial(BUDGETING.turn, _state.board))
     with unasked("warm up anew", say_raised):
         turns = uwsgi_serving.at_turns(_state.board, settings, immortal > 0)
         if turns is not None:

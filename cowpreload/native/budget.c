@@ -96,9 +96,12 @@ void cow_budget_sum(const struct cow_board *board, uint64_t now_ms,
         if (!has_worker(at)) continue;
         add_worker(at, out->fresh, out, &shared, &sharers);
         if (LOAD(at->life.state) != COW_READY || !LOAD(at->memory.read_at_ms) ||
-            LOAD(at->part.spared_until_ms) > now_ms ||
             !worth(LOAD(at->memory.private_bytes), out->fresh))
             continue;
+        if (LOAD(at->part.spared_until_ms) > now_ms) {
+            out->spared++;
+            continue;
+        }
         if (!biggest || before(at, biggest)) {
             biggest = at;
             out->biggest = i + 1;
@@ -118,7 +121,7 @@ void cow_budget_sum(const struct cow_board *board, uint64_t now_ms,
         uint64_t fits = room / out->fresh;
         out->fits = fits < COW_SLOTS ? (uint32_t)fits : COW_SLOTS;
         /* Even fresh workers would exceed it: none is recycled for that. */
-        if (out->fits < out->workers) out->biggest = 0;
+        if (out->fits < out->workers) out->biggest = out->spared = 0;
     }
 }
 

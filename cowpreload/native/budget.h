@@ -23,6 +23,7 @@ struct cow_sum {
     uint64_t oldest_ms; /* of all readings of workers that serve */
     uint32_t workers;   /* processes, serving or not */
     uint32_t serving;
+    uint32_t spared;  /* workers that would give back enough, and are spared */
     uint32_t fits;    /* fresh workers that the budget has room for; 0: not known */
     uint32_t biggest; /* slot of the worker that is to go if one is; 0: none may, or
                          none would give back enough */

@@ -14,6 +14,7 @@ import pytest
 
 from cowpreload import events
 from cowpreload.event_log import EventLog
+from cowpreload.hosts.budgeting import NoRoom
 from cowpreload.lifecycle import (
     Changed,
     Judged,
@@ -58,6 +59,7 @@ ALL = [
     PRELOAD.event(),
     NewWorker(1, 1, 42, 3 * MIB, 60 * MIB, 0.25).event(),
     RECYCLED.event(),
+    NoRoom(10, 20, 2, 5, 1).event(),
     WarmedAnew(pages=1).event(),
     Judged(1, 4, 27, True).event(),
     events.event("lost", events=3),

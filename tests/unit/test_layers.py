@@ -10,6 +10,7 @@ BASE = {
     "_version",
     "errors",
     "units",
+    "budget",
     "kinds",
     "records",
     "events",
