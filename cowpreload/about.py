@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 from cowpreload._core import ffi
 from cowpreload.board import Board
+from cowpreload.texts import printable
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,6 @@ def write(board: Board, about: About) -> None:
             ffi.memmove(raw.text, text, len(text))
             raw.length = len(text)
             return
-
-
-def printable(text: str) -> str:
-    """The text, with a question mark for each character that a terminal would obey:
-    who has made a board may be another user than who looks at it."""
-    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def read(board: Board) -> About:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from cowpreload.errors import RAISED
 from cowpreload.records import Finding
+from cowpreload.texts import proc_lines
 
 Descriptors = frozenset[tuple[int, int, int]]
 
@@ -120,7 +121,7 @@ def _shared_fds() -> set[int]:
 def _mapped_files() -> set[str]:
     """The path of each file that is mapped shared and for writing."""
     found = set()
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    for line in proc_lines("/proc/self/maps"):
         fields = line.split(maxsplit=5)
         if fields[1][1] == "w" and fields[1][3] == "s" and len(fields) > 5:
             found.add(fields[5])

@@ -21,6 +21,7 @@ from typing import Any
 from cowpreload import origins
 from cowpreload.errors import RAISED
 from cowpreload.records import Finding
+from cowpreload.texts import proc_lines
 
 _ADVICE = "threads do not survive a fork; start it after the fork"
 _HOOK_ADVICE = (
@@ -115,7 +116,7 @@ def threads(at_fork: bool) -> Iterator[Finding]:
 def _mappings() -> list[tuple[int, int, str, str]]:
     """Start, end, permissions and path of each mapping of this process."""
     found = []
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    for line in proc_lines("/proc/self/maps"):
         fields = line.split(maxsplit=5)
         start, _, end = fields[0].partition("-")
         path = fields[5] if len(fields) > 5 else ""
@@ -166,7 +167,7 @@ def native_threads(at_fork: bool) -> Iterator[Finding]:
     until = time.monotonic() + _PATIENCE
     for tid in unknown:
         try:
-            name = Path(f"/proc/self/task/{tid}/comm").read_text().strip()
+            name = " ".join(proc_lines(f"/proc/self/task/{tid}/comm")).strip()
         except OSError:
             continue  # it ended meanwhile
         try:

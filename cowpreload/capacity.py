@@ -74,7 +74,7 @@ def meminfo(name: str, proc: Path = _PROC) -> int:
 
 def _group(pid: int | str, proc: Path, cgroups: Path) -> tuple[Path, Path, int]:
     """The folder of the process's memory group, the topmost one, and the version."""
-    lines = _text(proc / str(pid) / "cgroup").splitlines()
+    lines = _text(proc / str(pid) / "cgroup").split("\n")
     rows = [line.split(":", 2) for line in lines if line.count(":") >= 2]
     for _, controllers, path in rows:
         if "memory" in controllers.split(","):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
+
+from cowpreload.texts import proc_lines
 
 _LISTEN = "0A"  # TCP_LISTEN, as /proc/net/tcp has it
 _ACCEPTS = 0x10000  # __SO_ACCEPTCON, of /proc/net/unix
@@ -43,10 +44,10 @@ def _sockets(pid: int) -> set[str]:
 def _rows(pid: int, name: str) -> Iterator[list[str]]:
     """Of the network namespace that the process is in."""
     try:
-        text = Path(f"/proc/{pid}/net/{name}").read_text(errors="replace")
+        lines = proc_lines(f"/proc/{pid}/net/{name}")
     except FileNotFoundError:
         return  # no IPv6
-    yield from (line.split() for line in text.splitlines()[1:])
+    yield from (line.split() for line in lines[1:])
 
 
 def _tcp(pid: int, sockets: set[str]) -> Iterator[str]:

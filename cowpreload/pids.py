@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from cowpreload.texts import proc_lines
+
 
 def _chain(pid: int) -> list[int]:
     """The pid in each namespace, from ours to the innermost; empty if it is gone."""
     try:
-        text = Path(f"/proc/{pid}/status").read_text()
+        lines = proc_lines(f"/proc/{pid}/status")
     except OSError:
         return []
-    for line in text.splitlines():
+    for line in lines:
         if line.startswith("NSpid:"):
             return [int(each) for each in line.split()[1:]]
     return [pid]  # before Linux 4.1

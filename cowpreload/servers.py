@@ -18,6 +18,7 @@ from cowpreload.capacity import capacity
 from cowpreload.errors import NativeError, NotFoundError
 from cowpreload.records import Reading
 from cowpreload.slots import by_reason, ever_served
+from cowpreload.texts import printable
 from cowpreload.view import Counts, MasterView, ServerView, SlotView, total
 
 # While a report holds a still copy of a worker, the pages that both share are missing
@@ -86,9 +87,7 @@ def _master(board: Board) -> MasterView:
     raw = board.raw
     view = MasterView(
         pid=board.seen(board.master_pid),
-        host=about.printable(
-            ffi.string(raw.host, len(raw.host)).decode("utf-8", "replace")
-        ),
+        host=printable(ffi.string(raw.host, len(raw.host)).decode("utf-8", "replace")),
         application=about.read(board).application,
         age=max(0, lib.cow_now_ms() - raw.made_at_ms) / 1000,
         frozen=freezes.read(board),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cowpreload._offsets import Offsets
+from cowpreload.texts import printable
 from cowpreload.why.process import BLOCK, Memory
 
 # Bits of tp_flags; the same in all versions that Offsets know.
@@ -144,7 +145,8 @@ class Objects:
         start = offsets.str_ascii_data if state >> 6 & 1 else offsets.str_other_data
         length = min(memory.word(address + offsets.str_length), _SHOWN * 4)
         coding = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}.get(width, "latin-1")
-        return memory.read(address + start, length * width).decode(coding, "replace")
+        found = memory.read(address + start, length * width)
+        return printable(found.decode(coding, "replace"))
 
     def keys_of(self, dict_address: int) -> int:
         """The address of a dict's keys."""

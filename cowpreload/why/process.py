@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cowpreload.errors import WhyError
+from cowpreload.texts import printable, proc_lines
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # Bits of a pagemap entry (Documentation/admin-guide/mm/pagemap.rst).
@@ -55,19 +56,19 @@ def mappings(pid: int) -> list[Mapping]:
         WhyError: there is no such process, or it is another user's.
     """
     try:
-        text = Path(f"/proc/{pid}/maps").read_text()
+        lines = proc_lines(f"/proc/{pid}/maps")
     except OSError as error:
         raise _unreadable(pid, "mappings", error) from error
-    if not text:
+    if not any(lines):
         raise WhyError(
             f"pid={pid}: has ended, or is a kernel thread; name a worker, see "
             "cowpreload status"
         )
     found = []
-    for line in text.splitlines():
-        fields = line.split(maxsplit=5)
+    for line in lines:
+        fields = line.split(" ", 5)
         start, _, end = fields[0].partition("-")
-        path = fields[5] if len(fields) > 5 else ""
+        path = fields[5].lstrip(" ") if len(fields) > 5 else ""
         found.append(
             Mapping(
                 int(start, 16),
@@ -97,10 +98,10 @@ def _unreadable(pid: int, what: str, error: OSError) -> WhyError:
 def parent(pid: int) -> int:
     """The parent's pid; 0 if the process is gone."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        (line,) = proc_lines(f"/proc/{pid}/stat")
     except OSError:
         return 0
-    return int(text.rpartition(")")[2].split()[1])
+    return int(line.rpartition(")")[2].split()[1])
 
 
 def page_flags(pid: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
@@ -208,5 +209,6 @@ class Memory:
         return self.words(address)[start : start + PAGE // 8]
 
     def text(self, address: int, most: int = 200) -> str:
-        """The C string at `address`."""
-        return self.read(address, most).split(b"\0", 1)[0].decode("utf-8", "replace")
+        """The C string at `address`, printable."""
+        found = self.read(address, most).split(b"\0", 1)[0]
+        return printable(found.decode("utf-8", "replace"))

@@ -36,6 +36,7 @@ BASE = {
     "code_objects",
     "_offsets",
     "ending",
+    "texts",
     "pids",
     "slots",
     "view",

@@ -6,12 +6,15 @@ import ctypes
 import mmap
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from cowpreload import pids
 from cowpreload.errors import WhyError
-from cowpreload.why.process import PAGE, Mapping, Memory, mappings, page_flags
+from cowpreload.why.process import PAGE, Mapping, Memory, mappings, page_flags, parent
 
 PAGES = 4000  # more than Python's limit of recursion
 
@@ -115,3 +118,39 @@ def test_a_zombie_has_no_mappings(cat: subprocess.Popen[bytes]) -> None:
     os.waitid(os.P_PID, cat.pid, os.WEXITED | os.WNOWAIT)
     with pytest.raises(WhyError, match="has ended, or is a kernel thread"):
         mappings(cat.pid)
+
+
+def test_a_file_of_any_name_is_one_mapping(tmp_path: Path) -> None:
+    """A name that holds what ends a line, or is no UTF-8, ended root's `why`."""
+    name = os.fsencode(tmp_path) + b"/a\r\x0c\x1c\xff\x1b[2J b"
+    with open(name, "wb+") as file:
+        file.truncate(PAGE)
+        with mmap.mmap(file.fileno(), PAGE):
+            (found,) = [each for each in mappings(os.getpid()) if "[2J b" in each.path]
+    assert found.path.isprintable()
+    assert found.path.endswith("/a???\ufffd?[2J b")
+
+
+def test_a_process_of_any_name_has_its_parent_and_its_pid() -> None:
+    """A name that is no UTF-8 ended `status`; one line of it could be another pid."""
+    code = (
+        "import ctypes, sys\n"
+        "ctypes.CDLL(None).prctl(15, b'\\xff)\\rNSpid: 1 1')\n"
+        "print('named', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as it:
+        assert it.stdin
+        assert it.stdout
+        it.stdout.readline()
+        assert parent(it.pid) == os.getpid()
+        assert (pids.own(it.pid), pids.is_inside(it.pid)) == (it.pid, False)
+        it.stdin.close()
+
+
+def test_a_name_in_a_processes_memory_is_no_command_to_a_terminal(
+    memory: Memory,
+) -> None:
+    name = ctypes.create_string_buffer(b"Cart\x1b[2J\nmine\xff")
+    assert memory.text(ctypes.addressof(name)) == "Cart?[2J?mine\ufffd"
