@@ -1,8 +1,9 @@
 """Close unasked what the master opened and the workers must not share.
 
-Knows Django's connections and caches, redis-py's pools and the threads of idle
-executors; gives a text for each that could not be closed. Nobody asked for this, so
-nothing that fails here may end a start. Must not be called in a worker.
+Knows Django's connections and caches, redis-py's pools, multiprocessing's managers and
+the threads of idle executors; gives a text for each that could not be closed. Nobody
+asked for this, so nothing that fails here may end a start. Must not be called in a
+worker.
 """
 
 from __future__ import annotations
@@ -73,6 +74,21 @@ def _disconnect_redis() -> None:
         raise fault
 
 
+def _close_managers() -> None:
+    """Close the connections to managers of multiprocessing: a proxy makes another.
+
+    multiprocessing itself forgets them in its own children, and not at an os.fork().
+    """
+    managers = sys.modules.get("multiprocessing.managers")
+    if managers is None:
+        return
+    # A thread's own: of the others, nobody uses theirs in a worker.
+    for own, _ in list(managers.BaseProxy._address_to_local.values()):
+        connection = vars(own).pop("connection", None)
+        if connection is not None:
+            connection.close()
+
+
 def _rest_executors() -> None:
     """End threads that wait for work: the master forks without them."""
     executors.rest(executors.find())
@@ -82,6 +98,7 @@ _CLOSINGS: dict[str, Callable[[], None]] = {
     "Django's connections": _close_connections,
     "Django's caches": _close_caches,
     "redis-py's pools": _disconnect_redis,
+    "multiprocessing's managers": _close_managers,
     "executors": _rest_executors,
     "asyncio's locks and queues": loops.unbind,
 }

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import run
+from conftest import deep, run
 from harness.processes import wait_until
 from harness.server import free_port
 from harness.services import Postgres
@@ -232,3 +232,34 @@ poller = Poller()
 poller.start()
 """
     works("A thread", made, "return poller.beats.get(timeout=10)")
+
+
+MANAGED = """
+import multiprocessing, os, signal, sys
+from cowpreload.closing import close_all
+manager = multiprocessing.get_context("fork").Manager()
+shared = manager.dict(x=1)
+assert shared.get("x") == 1
+if sys.argv[1] == "close":
+    assert close_all() == []
+def worker(number):
+    pid = os.fork()
+    if pid:
+        return pid
+    signal.alarm(30)  # it may wait for an answer that the other has got
+    for turn in range(300):
+        shared[number, turn] = number
+        if shared.get((number, turn)) != number:
+            os._exit(1)
+    os._exit(0)
+pids = [worker(1), worker(2)]
+codes = {os.waitpid(pid, 0)[1] for pid in pids}
+print(codes == {0})
+"""
+
+
+@pytest.mark.parametrize("close", ["close", *deep("not")])
+def test_a_manager_that_the_master_has_used_mixes_no_answers(close: str) -> None:
+    """Nothing of it to be written: its proxies connect anew."""
+    done = run("-W", "ignore::DeprecationWarning", "-c", MANAGED, close)
+    assert done.stdout == f"{close == 'close'}\n", done.stderr
