@@ -68,11 +68,12 @@ class Postgres:
         """What libpq connects to."""
         return f"host={self.directory} port={self.port} user=shop dbname=postgres"
 
-    def clients(self) -> list[str]:
-        """The application_name of each connection that it has now."""
+    def clients(self, state: str = "%") -> list[str]:
+        """The application_name of each connection that it has now, in this state."""
         query = (
             "select coalesce(nullif(application_name, ''), '-') from pg_stat_activity "
-            "where backend_type = 'client backend' and pid <> pg_backend_pid()"
+            "where backend_type = 'client backend' and pid <> pg_backend_pid() "
+            f"and state like '{state}'"
         )
         return _output(str(self.binaries / "psql"), self.url, "-Atc", query).split()
 

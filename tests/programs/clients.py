@@ -195,7 +195,7 @@ def grow(request):  # type: ignore[no-untyped-def]
 
 def wait(request):  # type: ignore[no-untyped-def]
     with connection.cursor() as cursor:
-        cursor.execute("select pg_sleep(0.5)")
+        cursor.execute("select pg_sleep(%s)", [request.GET.get("s", "0")])
     return HttpResponse("waited")
 
 

@@ -81,6 +81,22 @@ def test_descriptors_that_workers_would_share_are_found(what: str, code: str) ->
     assert line.startswith(f"{what} ")
 
 
+def test_a_transaction_of_sqlite_that_is_open_at_the_fork_is_found(
+    tmp_path: os.PathLike[str],
+) -> None:
+    """What the children write is in the master's transaction, and lost."""
+    code = f"""
+import sqlite3
+kept = sqlite3.connect({f"{tmp_path}/file"!r}, isolation_level=None)
+kept.execute("create table if not exists t(m text)")
+kept.execute("begin immediate")
+"""
+    kinds = {line.rpartition("kind=")[2] for line in findings(code) if "lock" in line}
+    assert "POSIX ADVISORY WRITE" in kinds
+    committed = code + 'kept.execute("commit")\n'
+    assert [line.split()[0] for line in findings(committed)] == ["file"]
+
+
 SHARED = {
     "appended": "kept = open('FILE', 'a+b', buffering=0)",
     "mapped": """
