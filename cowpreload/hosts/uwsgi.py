@@ -54,6 +54,7 @@ class _State:
     laying: Laying
     measuring: Measuring
     watch: watch.Watch | None = None
+    slot: int = 0
     warming: Warming
 
 
@@ -254,6 +255,7 @@ def begin(
     host = watch.Host(ask_to_leave=ask_to_leave, exit_now=exit_now, requests=requests)
     try:
         _core.check(lib.cow_slot_boot(_state.board.raw, slot, os.getpid()))
+        _state.slot = slot
         _state.watch = watch.start(_state.board, slot, limits, host)
     except NativeError as error:
         say(f"cow: worker={slot} not watched ({error}): serving on without limits")
@@ -275,6 +277,8 @@ def ready() -> int | None:
     """Phase hijack_worker, worker: it can serve. None: the limit is unreachable."""
     if _state.watch is None:
         _state.board.raw.started = 1  # it serves: what fails later ends no server
+        if _state.slot:  # who is not ready there is not told again to end
+            _state.board.raw.slot[_state.slot - 1].life.state = lib.COW_READY
         return 0
     found = _state.watch.ready(_state.settings.jitter)
     if found.text:

@@ -60,7 +60,9 @@ uint64_t cow_look_bound(struct cow_look *look, uint64_t *alone) {
     forget_children(look);
     (void)kindred(look);
     *alone = UINT64_MAX;
-    if (cow_traffic_take(now) != COW_OK || !look->taken) return UINT64_MAX;
+    /* Every process has faults: none is a sandbox that does not tell. */
+    if (cow_traffic_take(now) != COW_OK || !look->taken || !now->faults)
+        return UINT64_MAX;
     if (now->files < look->least_files) look->least_files = now->files;
     if (now->resident < look->least_resident) look->least_resident = now->resident;
     struct cow_traffic small = *now;

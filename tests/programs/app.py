@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import ctypes
 import datetime
 import gc
 import json
@@ -99,6 +100,10 @@ def answer(path: str, query: str) -> tuple[int, str]:
         grow(int(given.get("mb", "0")))
         time.sleep(float(given["s"]))
         return 200, "woken"
+    if path == "/hold":  # in C, with Python's lock, as much and as long as it says
+        grow(int(given.get("mb", "0")))
+        ctypes.PyDLL(None).usleep(int(float(given["s"]) * 1_000_000))
+        return 200, "let go"
     if path == "/me":
         me = cowpreload.worker()
         return 200, json.dumps({"pid": os.getpid(), "worker": me and vars(me)})

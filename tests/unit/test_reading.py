@@ -75,6 +75,13 @@ def test_a_text_without_private_dirty_is_no_reading() -> None:
         _core.parse_reading(b"Rss: 5 kB\n")
 
 
+def test_a_text_that_ends_in_a_number_is_no_reading() -> None:
+    """Of `112 kB`, one digit was taken for all of it: no limit would have acted."""
+    for cut in range(len("Private_Dirty:"), len("Private_Dirty:       112 kB\n")):
+        with pytest.raises(NativeError, match="Private_Dirty"):
+            _core.parse_reading(ROLLUP[: ROLLUP.index(b"Private_Dirty:") + cut])
+
+
 @given(st.binary(max_size=3000))
 def test_any_bytes_give_a_reading_or_an_error(text: bytes) -> None:
     with contextlib.suppress(NativeError):
