@@ -112,6 +112,7 @@ def test_a_death_before_or_long_after_the_request_explains_no_loss() -> None:
 def test_a_limit_s_kill_explains_as_late_as_the_master_logs_it() -> None:
     death = Death(105.0, 7, deaths.BY_LIMIT)
     assert explain(a_loss(), [death], [], {1: 7}) == deaths.BY_LIMIT
+    assert explain(a_loss(), [death], [], {}) is None  # whose it was is not known
 
 
 def test_a_request_that_nobody_has_begun_is_explained_by_time_and_told_apart() -> None:

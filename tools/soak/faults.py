@@ -24,6 +24,8 @@ from soak.samples import Samples
 Later = Callable[[float, Callable[[], None]], None]
 LIMITS = ("24M", "30M", "20M")
 MISTAKE = "24X"
+IMPOSSIBLE = "30M"  # less than fresh workers take
+IMPOSSIBLE_FOR = 12.0  # seconds
 STALLED = TIMEOUT + 8.0
 
 
@@ -61,6 +63,7 @@ class Faults:
             mix.HUP: self._hup,
             mix.CHANGE: self._change,
             mix.MISTAKE: self._mistake,
+            mix.IMPOSSIBLE: self._starve,
             mix.CHAIN: self._chain,
             mix.MORE: self._one_more,
             mix.FEWER: self._one_fewer,
@@ -132,6 +135,17 @@ class Faults:
         self._hup(act)
         self._later(time.monotonic() + 5.0, self._started.configure)
         return True
+
+    def _starve(self, act: Act) -> bool:
+        """A budget that recycling cannot keep to, for a while."""
+        self._started.configure(budget=IMPOSSIBLE)
+
+        def relent() -> None:
+            self._started.configure()
+            self._hup(act)
+
+        self._later(time.monotonic() + IMPOSSIBLE_FOR, relent)
+        return self._hup(act)
 
     def _chain(self, act: Act) -> bool:
         return self._tell("c")

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
 WORKERS = 4
 LIMIT = "24M"
+BUDGET = "100M"  # of a server that takes 70 to 130 by the other limits alone
 TIMEOUT = 20  # seconds: gunicorn's, so that stalls are short; slower than any page
 MARK = "SOAK_MARK"  # read by nobody but who looks for what was left behind
 BEGUN = "begun"
@@ -31,6 +32,7 @@ WRITTEN = ("log", "events", "warm", BEGUN)  # by a server, in its directory
 COW: Mapping[str, str] = {
     "cow-max-growth": LIMIT,
     "cow-max-private-hard": "160M",
+    "cow-budget": BUDGET,
     "cow-check-interval": "0.5",
     "cow-min-lifetime": "2",
     "cow-jitter": "1",
@@ -73,9 +75,9 @@ class Started:
         """What uWSGI obeys."""
         return self.directory / "fifo"
 
-    def configure(self, limit: str = LIMIT) -> None:
+    def configure(self, limit: str = LIMIT, budget: str = BUDGET) -> None:
         """Write gunicorn's configuration, for its next reload."""
-        _configure(self.directory, self.name, self.cow, limit)
+        _configure(self.directory, self.name, self.cow, limit, budget)
 
     def tell(self, command: str) -> None:
         """Write one letter to uWSGI's FIFO; lost while it executes itself anew."""
@@ -91,7 +93,9 @@ class Started:
         return path.read_text() if path.exists() else ""
 
 
-def _configure(directory: Path, name: str, cow: bool, limit: str) -> None:
+def _configure(
+    directory: Path, name: str, cow: bool, limit: str = LIMIT, budget: str = BUDGET
+) -> None:
     ours, plain, _ = GUNICORN[name]
     values: dict[str, object] = {
         "workers": WORKERS,
@@ -101,7 +105,8 @@ def _configure(directory: Path, name: str, cow: bool, limit: str) -> None:
     if name == "threads":
         values["threads"] = 3
     if cow:
-        options = {**COW, **_files(directory), "cow-max-growth": limit}
+        options = {**COW, **_files(directory)}
+        options |= {"cow-max-growth": limit, "cow-budget": budget}
         values |= {key.replace("-", "_"): value for key, value in options.items()}
     else:
         values |= {"preload_app": True, "max_requests": RECYCLED}
@@ -126,7 +131,7 @@ def start(
     environ = {"SOAK_BEGUN": str(directory / BEGUN), MARK: mark}
     log = directory / "log"
     if name in GUNICORN:
-        _configure(directory, name, cow, LIMIT)
+        _configure(directory, name, cow)
         arguments = ["--config", str(directory / "soak.conf.py"), GUNICORN[name][2]]
         server = harness.gunicorn(arguments, PROGRAMS, log, environ)
     else:

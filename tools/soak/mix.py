@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 KILL, RUNAWAY, STOP, STALL = "kill", "runaway", "stop", "stall"
 HUP, CHANGE, MISTAKE, CHAIN = "hup", "changed limit", "mistaken limit", "chain"
+IMPOSSIBLE = "impossible budget"
 MORE, FEWER = "one more", "one fewer"
 
 # Seconds between two of a kind, on the average. A stall is a stop that outlasts
@@ -20,14 +21,19 @@ MORE, FEWER = "one more", "one fewer"
 # what it warmed is lost, so that it comes seldom.
 GUNICORN: Mapping[str, float] = {
     KILL: 8, RUNAWAY: 25, STOP: 30, STALL: 200, HUP: 90, CHANGE: 150, MISTAKE: 210,
-    MORE: 60, FEWER: 60,
+    IMPOSSIBLE: 170, MORE: 60, FEWER: 60,
 }  # fmt: skip
 UWSGI: Mapping[str, float] = {
     KILL: 8, RUNAWAY: 25, STOP: 30, HUP: 240, CHAIN: 100, MORE: 60, FEWER: 60,
 }  # fmt: skip
 QUIET = 0.1  # of a run, at its end, and not more than
 QUIET_SECONDS = 60.0
-OURS = (RUNAWAY, CHANGE, MISTAKE)  # without us there is no limit to pass or to change
+OURS = (
+    RUNAWAY,
+    CHANGE,
+    MISTAKE,
+    IMPOSSIBLE,
+)  # without us there is no limit to pass or to change
 
 
 @dataclass(frozen=True)

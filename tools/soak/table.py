@@ -80,8 +80,8 @@ def from_run(run: Mapping[str, Any]) -> str:
     )
     return "\n".join(
         [
-            f"{run['at'][:10]}, CPython {run['python']}, {run['machine']}, load average "
-            f"{run['load_average']:.0f}, seed {run['seed']}:",
+            f"{run['at'][:10]}, CPython {run['python']}, {run['machine']}, "
+            f"load average {run['load_average']:.0f}, seed {run['seed']}:",
             "",
             table(hosts),
             "",
