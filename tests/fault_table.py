@@ -78,7 +78,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fault-table", metavar="FILE", help="write it as JSON")
 
 
-def _rows(reports: Sequence[Any]) -> list[dict[str, Any]]:
+def rows_of(reports: Sequence[Any]) -> list[dict[str, Any]]:
+    """What the tests have recorded, a row for each fault and host, sorted."""
     rows = [
         {**value, "passed": report.outcome == "passed"}
         for report in reports
@@ -86,7 +87,29 @@ def _rows(reports: Sequence[Any]) -> list[dict[str, Any]]:
         for name, value in report.user_properties
         if name == _ROW
     ]
-    return sorted(rows, key=lambda row: (row["fault"], row["host"]))
+    merged: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        key = (row["fault"], row["host"])
+        merged[key] = _sum(merged[key], row) if key in merged else row
+    return [merged[key] for key in sorted(merged)]
+
+
+def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Of two rows of one fault and host; the slower pace."""
+    counts = {
+        key: value + other[key] for key, value in one.items() if type(value) is int
+    }
+    causes = one["explained"].keys() | other["explained"].keys()
+    return {
+        **one,
+        **counts,
+        "explained": {
+            each: one["explained"].get(each, 0) + other["explained"].get(each, 0)
+            for each in sorted(causes)
+        },
+        "pace": max(one["pace"], other["pace"], key=lambda pace: pace[1]),
+        "passed": one["passed"] and other["passed"],
+    }
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -103,7 +126,7 @@ def _line(row: dict[str, Any]) -> str:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the table of what ran, and write it."""
     stats = terminalreporter.stats
-    rows = _rows([*stats.get("passed", []), *stats.get("failed", [])])
+    rows = rows_of([*stats.get("passed", []), *stats.get("failed", [])])
     path = config.getoption("--fault-table")
     if path:
         Path(path).write_text(json.dumps(rows, indent=1) + "\n")

@@ -55,6 +55,7 @@ class Server:
         self.port = port
         self.log_path = log_path
         self._seen: set[int] = set()  # every process of it that anybody saw
+        self._heirs: list[int] = []
         with log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 command,
@@ -132,13 +133,18 @@ class Server:
     def _all_gone(self) -> bool:
         return not any(map(alive, self._seen))
 
+    def adopt(self, pid: int) -> None:
+        """Note another master, which takes over and is to be ended with this one."""
+        self._heirs.append(pid)
+
     def kill(self) -> None:
         """SIGKILL to the master, and to all that it and its workers started."""
-        if self.process.poll() is None:
-            self.signal(signal.SIGSTOP)  # it forks no more
-            self._seen.update(descendants(self.pid))
-            self.process.kill()
-            self.process.wait()
+        masters = [self.pid] if self.process.poll() is None else []
+        for pid in (*masters, *filter(alive, self._heirs)):
+            os.kill(pid, signal.SIGSTOP)  # it forks no more
+            self._seen.update([pid, *descendants(pid)])
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait()
         for pid in filter(alive, self._seen):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -19,8 +19,8 @@ from harness.order import State, look, wait_order
 from harness.processes import alive, wait_until
 from harness.server import Server
 
-# Each answer differs from its neighbours'; a worker has grown by 20M after three.
-GROWING = [f"/growsum?n={number}&mb=7" for number in range(1000, 1100)]
+# Each answer differs from its neighbours'; a worker has grown by 20M after seven.
+GROWING = [f"/growsum?n={number}&mb=3" for number in range(1000, 1100)]
 # With QUICK: what makes the requests above recycle a worker at once.
 LEAKING = {"cow-max-growth": "20M", "cow-max-recycling": "2"}
 # Hosts whose worker has one request at a time; what a kill of another can lose is
@@ -95,6 +95,7 @@ class UnderLoad:
         self.ledger = Ledger()
         self.settled = Settled({}, ())
         self._pace = [0.0, 0.0]
+        self._is_over = False
         self._begun = time.monotonic()
         self._recycled = self._count()
         self.load = Load(
@@ -161,12 +162,20 @@ class UnderLoad:
         most = 1 if self.host in ONE_BY_ONE else self.clients
         self.explain(signal.Signals(number).name, most, since)
 
+    def stopped(self, what: str, since: float, ways: tuple[str, ...]) -> None:
+        """The server has ended for good since then: all that comes later is lost so."""
+        self.load.stop()
+        self._is_over = True
+        self.explain(what, 1_000_000, since, ways=ways)
+
     def recover(self) -> None:
         """Wait for the usual pace of recycling, then, without load, for full order.
 
         A right to recycle that nobody gives back holds a slot's worth of pace for ten
         seconds or more: two rounds of all workers meet it.
         """
+        if self._is_over:
+            return
         if self._pace[0]:
             self._pace[1] = self.recycle(2 * self.workers, 30 + 5 * self._pace[0])
         self.load.stop()

@@ -92,6 +92,11 @@ def answer(path: str, query: str) -> tuple[int, str]:
     if path == "/grow":
         grow(int(given["mb"]))
         return 200, "grown"
+    if path == "/climb":
+        for _ in range(50):
+            grow(int(given["mb"]) // 50)
+            time.sleep(float(given["s"]) / 50)
+        return 200, "climbed"
     if path == "/hang":
         if "when" in given:
             open(f"{given['when']}.asked", "w").close()

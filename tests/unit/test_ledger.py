@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from types import SimpleNamespace
+
+from fault_table import rows_of
 from harness.ledger import Cause, Ledger
 from harness.load import Loss
+from harness.under_load import Row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,3 +59,22 @@ def test_each_loss_is_counted_once_and_no_cause_above_its_most(
         assert settled.explained.get(cause.what, 0) <= cause.most
         if settled.explained.get(cause.what, 0) < cause.most:
             assert not any(cause.fits(each) for each in settled.unexplained)
+
+
+def reported(row: Row, outcome: str = "passed") -> SimpleNamespace:
+    """A test's report, as it comes from a process of pytest-xdist."""
+    properties = [("other", 1), ("fault", asdict(row))]
+    return SimpleNamespace(when="call", outcome=outcome, user_properties=properties)
+
+
+def test_rows_of_one_fault_and_host_are_added_up_and_one_failure_is_theirs() -> None:
+    one = Row("TERM", "sync", 10, 0, 2, 1, 0, 5, {"SIGKILL": 1}, (0.1, 0.2))
+    other = Row("TERM", "sync", 20, 3, 4, 0, 1, 6, {"SIGKILL": 1, "end": 3}, (0.1, 0.4))
+    apart = Row("TERM", "asgi", 1, 0, 0, 0, 0, 0)
+    reports = [reported(one, "failed"), reported(other), reported(apart)]
+    first, second = rows_of(reports)
+    assert (first["host"], first["passed"]) == ("asgi", True)
+    assert (second["requests"], second["lost"], second["unexplained"]) == (30, 6, 1)
+    assert second["explained"] == {"SIGKILL": 2, "end": 3}
+    assert second["pace"] == (0.1, 0.4)
+    assert not second["passed"]
