@@ -138,6 +138,16 @@ _OF_SERVERS = (
         "source",
     ),
     gauge(
+        "budget_bytes",
+        "What master and workers may take together (cow-budget); none: no sample.",
+        one(lambda view: view.totals.budget or None),
+    ),
+    gauge(
+        "budget_counted_bytes",
+        "What the server holds against its budget, by its own last readings.",
+        one(lambda view: view.totals.counted if view.totals.budget else None),
+    ),
+    gauge(
         "master_private_bytes",
         "Private memory of the master.",
         master(lambda master: master.private),

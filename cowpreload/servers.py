@@ -19,7 +19,14 @@ from cowpreload.errors import NativeError, NotFoundError
 from cowpreload.records import Reading
 from cowpreload.slots import by_reason, ever_served
 from cowpreload.texts import printable
-from cowpreload.view import Counts, MasterView, ServerView, SlotView, total
+from cowpreload.view import (
+    Counts,
+    MasterView,
+    ServerView,
+    SlotView,
+    Totals,
+    total,
+)
 
 # While a report holds a still copy of a worker, the pages that both share are missing
 # in every reading: the board's last one is true.
@@ -69,7 +76,7 @@ def look(board: Board, older_than: float = 0.0) -> ServerView:
         master=master,
         slots=slots,
         counts=_counts(board),
-        totals=total(master, slots, room.limit, room.source, room.used),
+        totals=_totals(board, total(master, slots, room.limit, room.source, room.used)),
         note=pid_note(board),
     )
 
@@ -111,6 +118,15 @@ def _slot(board: Board, view: SlotView, older_than: float, read: set[int]) -> Sl
     if known and not (view.pid and Path(f"/proc/{view.pid}").exists()):
         return replace(view, state="gone")
     return view
+
+
+def _totals(board: Board, totals: Totals) -> Totals:
+    """With the budget, if there is one, and the sum that is held against it."""
+    if not board.raw.whole.budget:
+        return totals
+    found = ffi.new("struct cow_sum *")
+    lib.cow_budget_sum(board.raw, lib.cow_now_ms(), found)
+    return replace(totals, budget=found.budget, counted=found.total, share=found.share)
 
 
 def _counts(board: Board) -> Counts:

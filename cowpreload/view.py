@@ -211,6 +211,10 @@ class Totals:
             groups, or the machine's memory; 0: not known.
         memory_from: the file that says so, or `machine`.
         memory_used: of it, by whoever shares it; as capacity.py has it.
+        budget: what master and workers may take together; 0: there is none.
+        counted: what the server itself holds against it; as `pss`, of its last
+            readings, with what is swapped out.
+        share: private memory that each worker may have by it.
     """
 
     workers: int
@@ -220,6 +224,14 @@ class Totals:
     memory: int = 0
     memory_from: str = "machine"
     memory_used: int = 0
+    budget: int = 0
+    counted: int = 0
+    share: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the server takes more than its budget."""
+        return 0 < self.budget < self.counted
 
 
 @dataclass(frozen=True)

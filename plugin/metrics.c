@@ -71,6 +71,11 @@ static int64_t collect_count(struct uwsgi_metric *metric) {
     return sum;
 }
 
+static int64_t collect_budget(struct uwsgi_metric *metric) {
+    (void)metric;
+    return cow_api ? (int64_t)LOAD(cow_api->board->whole.budget) : 0;
+}
+
 static void register_one(const char *name, uint8_t type, char *collector, size_t which,
                          int64_t number) {
     struct uwsgi_metric *metric = uwsgi_register_metric(
@@ -84,6 +89,8 @@ void cow_metrics_register(void) {
     (void)uwsgi_register_metric_collector("cow-worker", collect_worker);
     (void)uwsgi_register_metric_collector("cow-sum", collect_sum);
     (void)uwsgi_register_metric_collector("cow-count", collect_count);
+    (void)uwsgi_register_metric_collector("cow-budget", collect_budget);
+    register_one("core.cow_budget", UWSGI_METRIC_GAUGE, "cow-budget", 0, 0);
     for (int each = 0; each < COUNT_OF(OF_WORKER); each++) {
         for (int i = 1; i <= uwsgi.numproc && i <= COW_SLOTS; i++) {
             (void)snprintf(name, sizeof name, "worker.%d.%s", i, OF_WORKER[each].name);

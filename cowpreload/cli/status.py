@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     if other:
         print(f"note: {other}", file=sys.stderr)
     print(status_json(views, time.time()) if arguments.json else "\n\n".join(texts))
-    return int(any(each.passing for each in views))
+    return int(any(each.passing or each.totals.is_over for each in views))
 
 
 def _width() -> int:

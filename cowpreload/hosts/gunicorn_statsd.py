@@ -102,6 +102,7 @@ class Statsd:
                 log.gauge(f"{_NAME}.worker.{slot}.{name}", value)
         self._slots = here
         log.gauge(f"{_NAME}.workers", len(views))
+        log.gauge(f"{_NAME}.budget_bytes", int(board.raw.whole.budget))
         log.gauge(f"{_NAME}.private_bytes", sum(each.private for each in views))
         log.gauge(f"{_NAME}.workers_pss_bytes", sum(each.pss for each in views))
         for name, count in self._counted(board).items():

@@ -139,6 +139,7 @@ static void act_for_all(struct memory *memory, const struct cow_reading *reading
     struct cow_sum sum;
     struct cow_verdict verdict;
     cow_budget_sum(watch.board, now_ms, &sum);
+    cow_budget_count(&watch.limits, &sum, now_ms, &memory->over);
     cow_budget_judge(&watch.limits, &memory->history, &sum, &memory->over, watch.number,
                      &verdict);
     if (verdict.strikes > memory->history.strikes)

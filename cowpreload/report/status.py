@@ -105,11 +105,25 @@ def totals_text(totals: Totals) -> str:
     """What the server takes, of what there is."""
     least = "" if totals.is_whole else "at least "
     text = f"total PSS {least}{mib(totals.pss)}"
-    if not totals.memory:
-        return text
-    where = "machine" if totals.memory_from == "machine" else "control group"
-    share = totals.pss / totals.memory
-    return f"{text} of {totals.memory / MIB:.0f} ({share:.1%} of the {where})"
+    if totals.memory:
+        where = "machine" if totals.memory_from == "machine" else "control group"
+        share = totals.pss / totals.memory
+        text += f" of {totals.memory / MIB:.0f} ({share:.1%} of the {where})"
+    if totals.budget:
+        mark = " !" if totals.is_over else ""
+        text += f", budget {_shortest(totals.budget)}{mark}"
+    return text
+
+
+def share_line(totals: Totals) -> str:
+    """What the budget leaves each worker, and whether it is passed; "" without one."""
+    if not totals.budget:
+        return ""
+    text = (
+        f"counted {mib(totals.counted)} of the budget {_shortest(totals.budget)}, "
+        f"which leaves each worker private {mib(totals.share)}"
+    )
+    return f"{text}: the server is over it" if totals.is_over else text
 
 
 def master_line(view: ServerView) -> str:
@@ -172,7 +186,7 @@ def passing_line(slot: SlotView) -> str:
 def status_text(view: ServerView, width: int = WIDTH) -> str:
     """One server."""
     above = [head_line(view), master_line(view), freeze_line(view.master.frozen)]
-    above.append(counts_line(view.counts))
+    above += [share_line(view.totals), counts_line(view.counts)]
     below = [passing_line(each) for each in view.passing]
     lines = [*_filled(above, width), slots_table(view.slots, width)]
     return "\n".join([*lines, *_filled(below, width)])

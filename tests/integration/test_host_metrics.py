@@ -21,7 +21,12 @@ from cowpreload.hosts.gunicorn_statsd import Statsd
 from cowpreload.settings import Settings
 
 MIB = 1 << 20
-LEAKING = {**QUICK, "cow-max-growth": "40M", "cow-max-private": "300M"}
+LEAKING = {
+    **QUICK,
+    "cow-max-growth": "40M",
+    "cow-max-private": "300M",
+    "cow-budget": "10G",
+}
 
 
 @pytest.fixture
@@ -65,6 +70,7 @@ def test_statsd_gets_gauges_of_each_slot_and_counters(
     wait_until(
         lambda: is_there(last) and seen[workers] == ("2", "g"), 30, "gauges of both"
     )
+    assert seen["shop.gunicorn.cow.budget_bytes"] == (str(10240 * MIB), "g")
     view = open_board(server.pid).view(1)
     for name in ("private", "shared"):
         shown = int(seen[f"shop.gunicorn.cow.worker.1.{name}_bytes"][0])
@@ -155,6 +161,7 @@ def test_uwsgis_stats_server_shows_what_the_board_has(servers: Servers) -> None:
     sums = shown["worker.1.cow_private"] + shown["worker.2.cow_private"]
     assert abs(shown["core.cow_private"] - sums) < 4 * MIB
     assert shown["core.cow_recycled"] == 0
+    assert shown["core.cow_budget"] == 10240 * MIB
     assert server.get("/grow?mb=80")[0] == 200
     wait_until(lambda: metrics()["core.cow_recycled"] == 1, 30, "the counter")
     assert metrics()["core.cow_killed"] == 0

@@ -181,6 +181,7 @@ class Worker:
         memory.private_bytes, memory.read_at_ms = grown, now
         verdict = ffi.new("struct cow_verdict *")
         found = sum_of(self.board, now)
+        lib.cow_budget_count(self.limits, found, now, self.over)
         lib.cow_budget_judge(
             self.limits, self.history, found, self.over, self.slot, verdict
         )

@@ -113,7 +113,16 @@ def test_prometheus_own_parsers_read_what_is_shown(openmetrics: bool) -> None:
     assert found["cowpreload_memory_limit_bytes"] == {
         f"{server},source=machine": 512 * MIB
     }
-    assert set(found) == {each.sample_name for each in DECLARED}
+    no_budget = {"cowpreload_budget_bytes", "cowpreload_budget_counted_bytes"}
+    assert set(found) == {each.sample_name for each in DECLARED} - no_budget
+
+
+def test_a_budget_is_shown_where_there_is_one() -> None:
+    totals = replace(VIEW.totals, budget=400 * MIB, counted=109 * MIB)
+    found = parsed([replace(VIEW, totals=totals)], True)
+    server = f"server={MASTER.application}"
+    assert found["cowpreload_budget_bytes"] == {server: 400 * MIB}
+    assert found["cowpreload_budget_counted_bytes"] == {server: 109 * MIB}
 
 
 def test_both_formats_say_the_same() -> None:

@@ -111,6 +111,29 @@ def check(text: str) -> set[str]:
     return found
 
 
+def test_a_budget_is_shown_with_what_it_leaves_each_worker() -> None:
+    view = server(slot())
+    figures = {"budget": 400 * MIB, "counted": 109 * MIB, "share": 41 * MIB}
+    below = replace(view, totals=replace(view.totals, **figures))
+    text = " ".join(status_text(below, WIDTH).split())
+    assert "of the control group), budget 400;" in text
+    assert (
+        "counted 109.0 of the budget 400, which leaves each worker private 41" in text
+    )
+    assert "is over it" not in text
+    over = replace(below, totals=replace(below.totals, counted=401 * MIB))
+    text = " ".join(status_text(over, WIDTH).split())
+    assert "budget 400 !;" in text
+    assert "the server is over it" in text
+    assert "budget" not in status_text(view, WIDTH)
+
+
+def test_a_worker_that_leaves_for_the_budget_says_what_the_server_took() -> None:
+    last = replace(told("budget"), limit=400 * MIB, total=409 * MIB)
+    text = status_text(server(slot(state="leaving", last=last)), WIDTH)
+    assert "leaves because of budget: it had private 61.0, the server 409.0 of" in text
+
+
 def test_the_json_is_as_documented_field_by_field() -> None:
     told_of = replace(BUSY, note="in a pid namespace")
     alone = server(slot(), frozen=None)
