@@ -74,8 +74,8 @@ def grow(mb: int) -> None:
     GROWN.append(bytearray(b"x") * (mb << 20))
 
 
-def late_thread() -> None:
-    time.sleep(0.3)
+def late_thread(seconds: float) -> None:
+    time.sleep(seconds)
     note("thread")
 
 
@@ -116,7 +116,10 @@ def answer(path: str, query: str) -> tuple[int, str]:
         atexit.register(note, "worker")
         return 200, "registered"
     if path == "/thread":
-        threading.Thread(target=late_thread).start()
+        seconds = float(given.get("s", "0.3"))
+        # What a greenlet starts is a daemon unless told otherwise: so is its own thread.
+        thread = threading.Thread(target=late_thread, args=[seconds], daemon=False)
+        thread.start()
         return 200, "started"
     if path == "/gc":
         gc.enable()
