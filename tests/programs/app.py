@@ -117,7 +117,7 @@ def answer(path: str, query: str) -> tuple[int, str]:
         return 200, "registered"
     if path == "/thread":
         seconds = float(given.get("s", "0.3"))
-        # What a greenlet starts is a daemon unless told otherwise: so is its own thread.
+        # What a greenlet starts is a daemon otherwise, as its own thread is one.
         thread = threading.Thread(target=late_thread, args=[seconds], daemon=False)
         thread.start()
         return 200, "started"
