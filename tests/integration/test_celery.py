@@ -20,6 +20,7 @@ from harness.server import Server
 from cowpreload.board import open_board
 
 celery = pytest.importorskip("celery")
+NAMESPACES = importlib.import_module("celery.app.defaults").NAMESPACES
 
 pytestmark = pytest.mark.skipif(PYPY, reason="freezes nothing")
 
@@ -260,6 +261,9 @@ def test_a_pool_that_grows_and_shrinks_has_slots_for_all(tmp_path: Path) -> None
 
 
 @pytest.mark.deep
+@pytest.mark.skipif(
+    "pool_start_method" not in NAMESPACES["worker"], reason="Celery 5.4 only forks"
+)
 def test_children_that_are_spawned_are_celerys_own(tmp_path: Path) -> None:
     conf = f"{POOL} worker_pool_start_method=spawn"
     made = Shop(tmp_path, conf, SHOP_ARTICLES="100")
