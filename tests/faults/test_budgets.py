@@ -87,6 +87,7 @@ def test_a_budget_lowered_and_raised_by_reloads_acts_at_once(
     config.write_text(f"{given}\ncow_budget = '200M'\n")
     server = servers.on(host, {"config": str(config)}, workers=WORKERS)
     ready(server, WORKERS)
+    board = open_board(server.pid)
     with faults.under_load("budget changed by SIGHUP", server, host, **LOAD) as it:
         it.settle_in()
         for _ in range(faults.pick(1, 4)):
@@ -94,6 +95,9 @@ def test_a_budget_lowered_and_raised_by_reloads_acts_at_once(
             for budget in ("5M", "200M"):
                 config.write_text(f"{given}\ncow_budget = '{budget}'\n")
                 server.signal(signal.SIGHUP)
+                # Two signals that come together are one.
+                size = int(budget[:-1]) * MIB
+                wait_until(lambda size=size: board.raw.whole.budget == size, 30, budget)
                 if budget == "5M":
                     wait_until(
                         lambda said=said: (
