@@ -19,6 +19,7 @@ import socket
 import sys
 import threading
 import time
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import finalized  # noqa: F401 - holds an object that writes when it is freed
@@ -65,6 +66,9 @@ if "full-pipe" in BREAK:
     with contextlib.suppress(BlockingIOError):
         while True:
             os.write(2, b"x" * 4096)
+if "time" in BREAK:  # children live ten days ahead
+    ctypes.CDLL(None).unshare(0x80)
+    Path("/proc/self/timens_offsets").write_text("monotonic 864000 0")
 if "slow-exit" in BREAK:
     atexit.register(time.sleep, 1.5)
 cowpreload.before_fork(lambda: note("before_fork"))
@@ -109,6 +113,9 @@ def answer(path: str, query: str) -> tuple[int, str]:
         grow(int(given.get("mb", "0")))
         ctypes.PyDLL(None).usleep(int(float(given["s"]) * 1_000_000))
         return 200, "let go"
+    if path == "/close":  # as a daemon's start does, in the wrong process
+        os.closerange(3, 256)
+        return 200, "closed"
     if path == "/me":
         me = cowpreload.worker()
         return 200, json.dumps({"pid": os.getpid(), "worker": me and vars(me)})
