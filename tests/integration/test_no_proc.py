@@ -41,7 +41,7 @@ def test_a_server_without_proc_serves_on_without_limits(
     servers: Servers, host: str, mount: str, tmp_path: Path
 ) -> None:
     port = free_port()
-    flags = {**QUICK, "cow-max-growth": "30M"}
+    flags = {**QUICK, "cow-max-growth": "30M", "cow-budget": "40M"}
     if host == "sync":
         command = [sys.executable, "-m", "gunicorn", "-b", f"127.0.0.1:{port}"]
         command += ["-k", "cow", "app"]
@@ -68,6 +68,7 @@ def test_a_server_without_proc_serves_on_without_limits(
     assert server.get("/grow?mb=60")[0] == 200
     if mount == "no-proc":
         assert server.log.count("memory unreadable") == 1
+        assert server.log.count("budget: the master cannot be read (") == 1
         assert "serving on without limits" in server.log
         for _ in range(20):
             assert server.get("/")[0] == 200
