@@ -40,6 +40,8 @@ REASONS = {
     lib.COW_REASON_UNHEEDED: "unheeded",
     lib.COW_REASON_RENEWED: "renewed",
     lib.COW_REASON_BUDGET: "budget",
+    lib.COW_REASON_ROOM: "room",
+    lib.COW_REASON_STALLED: "pressure",
 }
 _UNSEALED = {
     lib.COW_UNSEALED_UNKNOWN: "kept by another allocator than pymalloc or glibc's",
@@ -109,6 +111,7 @@ def limits_struct(limits: Limits) -> Any:
             "graceful_ms": _ms(limits.graceful),
             "strikes": limits.strikes,
             "max_recycling": limits.max_recycling,
+            "pressure": limits.pressure,
         },
     )
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from cowpreload import _core, _offsets, pids, slots
 from cowpreload._core import check, ffi, lib
+from cowpreload.capacity import capacity
 from cowpreload.errors import NativeError, NotFoundError
 from cowpreload.lifecycle import NewWorker, Recycling
 from cowpreload.view import SlotView
@@ -66,6 +67,11 @@ class Board:
         hidden = os.strerror(ffi.errno) if fd[0] < 0 else ""
         raw[0].master_pid = os.getpid()
         raw[0].host = host.encode()[: ffi.sizeof(raw[0].host) - 1]
+        found = capacity()
+        folder = str(Path(found.source).parent).encode()
+        if found.is_group and len(folder) < ffi.sizeof(raw[0].group.folder):
+            raw[0].group.folder = folder
+            raw[0].group.version = found.version
         known = _offsets.own()
         if known:  # so that a report finds its way
             raw[0].python = asdict(known[1])

@@ -100,11 +100,15 @@ KINDS: Final = {
             "action": "`recycled` after its requests, `killed`, or `unheeded`: told a "
             "second time",
             "reason": "`max-private`, `max-growth`, `budget`, `max-private-hard`, "
-            "`unheeded`, or `renewed`: a warmer heap is there to fork",
+            "`unheeded`, `room`: little memory is left to all, `pressure`: processes "
+            "wait for memory, or `renewed`: a warmer heap is there to fork",
             "private_bytes": "its private memory then",
             "limit_bytes": "the limit that it has passed; null: none",
             "total_bytes": "of the whole server, where that limit is its budget, or "
             "null",
+            "left_bytes": "of `room`: what was left, or null",
+            "stalled_share": "of `pressure`: the part of the time in which a process "
+            "waited, or null",
             "age_seconds": "since it was forked",
             "leaving_seconds": "since it was first told; null: this is the first time",
             "missed": "decisions on this slot since the last event, which are not in "

@@ -11,6 +11,7 @@ from typing import Any, Final
 from cowpreload import _core
 from cowpreload.freezing import Walk
 from cowpreload.settings import Settings
+from cowpreload.settings_given import why_mortal
 
 
 class _Holder:
@@ -61,5 +62,5 @@ def plan(settings: Settings) -> tuple[Walk | None, str]:
     """The walk that these settings ask for, or None and why (for `auto`) it is off."""
     if settings.immortal == "off":
         return None, ""
-    why_not = WHY_NOT or settings.why_mortal()
+    why_not = WHY_NOT or why_mortal(settings)
     return (None, why_not) if why_not else (_core.immortalize, "")

@@ -128,8 +128,11 @@ _LIMITS = {
     "max-growth": "growth-limit",
     "max-private-hard": "hard-limit",
     "budget": "budget",
+    "room": "room",
 }
-RENEWED = "renewed"  # the reason that is no limit
+# The reasons that are no limit of the worker's.
+RENEWED, ROOM, PRESSURE = "renewed", "room", "pressure"
+_NO_LIMITS = (RENEWED, ROOM, PRESSURE)
 
 
 @dataclass(frozen=True)
@@ -138,9 +141,11 @@ class Recycling:
 
     Attributes:
         action: `recycled`, `killed`, or `unheeded`: it was told, and is still there.
-        reason: the setting whose limit was passed, `unheeded`, or RENEWED.
+        reason: the setting whose limit was passed, `unheeded`, RENEWED, ROOM: little
+            memory is left to all, or PRESSURE: processes wait for memory.
         private: what the worker had then.
-        limit: that it has passed; of no meaning where it is RENEWED.
+        limit: that it has passed; of ROOM, what was left; of PRESSURE, per mille of
+            the time in which a process waited; of no meaning where it is RENEWED.
         total: of the whole server, where the limit is its budget; 0: it is not.
         age: since it was forked.
         leaving: since it was first told; 0: just now.
@@ -162,7 +167,9 @@ class Recycling:
     def line(self) -> str:
         """One log line, without a newline."""
         limit = RENEWED
-        if self.reason != RENEWED:
+        if self.reason == PRESSURE:
+            limit = f"pressure=some:{self.limit / 10:.1f}%"
+        elif self.reason != RENEWED:
             name = _LIMITS.get(self.reason, "limit")
             limit = f"{name}={self.limit // MIB}MiB"
         if self.total:
@@ -184,8 +191,10 @@ class Recycling:
             action=self.action,
             reason=self.reason,
             private_bytes=self.private,
-            limit_bytes=None if self.reason == RENEWED else self.limit,
+            limit_bytes=None if self.reason in _NO_LIMITS else self.limit,
             total_bytes=self.total or None,
+            left_bytes=self.limit if self.reason == ROOM else None,
+            stalled_share=self.limit / 1000 if self.reason == PRESSURE else None,
             age_seconds=whole(self.age),
             leaving_seconds=whole(self.leaving) if self.leaving else None,
             missed=self.missed,

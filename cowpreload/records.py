@@ -58,6 +58,7 @@ class Limits:
     strikes: int = 3
     max_recycling: int = 1
     graceful: float = 0.0
+    pressure: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,15 @@ from cowpreload.settings import DECLARED, Settings
 from cowpreload.units import format_size
 
 
+def why_mortal(settings: Settings) -> str:
+    """Which other setting keeps the heap mortal, and why; "" if none does."""
+    if settings.freeze == "off":
+        return "freeze=off: immortality is a part of it"
+    if settings.exit == "normal":
+        return "exit=normal: a whole finalization needs objects that can be freed"
+    return ""
+
+
 def nearest(name: str, known: Sequence[str]) -> str:
     """` Did you mean x?`, or nothing if no name is near."""
     matches = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
@@ -118,7 +127,7 @@ def read(
             f"{format_size(hard)}; lower it, or raise max-private-hard"
         )
     settings = Settings(**values)
-    why_not = immortal_why_not or settings.why_mortal()
+    why_not = immortal_why_not or why_mortal(settings)
     if settings.immortal == "on" and why_not:
         found.append(f"immortal=on: {why_not}; set it to auto or off")
     if found:

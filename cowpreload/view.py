@@ -13,16 +13,19 @@ from dataclasses import dataclass
 from cowpreload.warmed import Warming
 
 # Why a worker was told to go, as logs and settings say it, and in this order wherever
-# all are shown. The last one is no limit: the master has a warmer heap to fork.
+# all are shown. The last three are no limit of the worker's: little memory is left to
+# all, processes wait for memory, the master has a warmer heap to fork.
 REASONS = (
     "max-private",
     "max-growth",
     "budget",
     "max-private-hard",
     "unheeded",
+    "room",
+    "pressure",
     "renewed",
 )
-RENEWED = REASONS[-1]
+NO_LIMITS = REASONS[-3:]
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class End:
         generation: of the slot, that it was about.
         private: what the worker had then.
         limit: what it had passed, as a private size, or the budget of the server; 0
-            where the reason is none.
+            where the reason is none. Of `room`, the bytes that were left; of
+            `pressure`, per mille of the time.
         age: how old the worker was.
         total: of the server, where the limit is its budget; 0: it is not.
     """
@@ -121,7 +125,7 @@ class SlotView:
         told = self.last is not None and self.last.generation == self.generation
         if self.state != "leaving" or not told or self.last is None:
             return ""
-        return "" if self.last.reason == RENEWED else self.last.reason
+        return "" if self.last.reason in NO_LIMITS else self.last.reason
 
     @property
     def is_passing(self) -> bool:

@@ -29,12 +29,15 @@ class Host:
         ask_to_leave: called instead of the signal, if not 0.
         exit_now: called when the host asked for an immediate exit, if not 0.
         requests: address of the host's request counter (uint64), or 0.
+        busy: called on the watching thread: whether a request is served. 0: `serves`
+            is called around each, or nobody knows.
     """
 
     leave_signal: int = 0
     ask_to_leave: int = 0
     exit_now: int = 0
     requests: int = 0
+    busy: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,14 @@ class Watch:
                 "ask_to_leave": ffi.cast("void (*)(void)", host.ask_to_leave),
                 "exit_now": ffi.cast("void (*)(void)", host.exit_now),
                 "requests": ffi.cast("const uint64_t *", host.requests),
+                "busy": ffi.cast("int (*)(void)", host.busy),
             },
         )
         self._jitter_ms = 0
         self._pid = os.getpid()
         self._row = board.raw.slot[slot - 1]
-        self._row.life.pid = self._pid
+        self._life = self._row.life
+        self._life.pid = self._pid
         check(lib.cow_watch_start(board.raw, slot, self._limits, self._host))
 
     def ready(self, jitter: float) -> Ready:
@@ -106,6 +111,10 @@ class Watch:
     def count(self, requests: int) -> None:
         """Post the number of requests of this generation."""
         self._row.life.requests = requests
+
+    def serves(self, whether: bool) -> None:
+        """Post whether a request is being served; one thread does."""
+        self._life.busy = whether
 
     @property
     def told(self) -> bool:

@@ -96,10 +96,11 @@ int cow_bridge_begin(void) {
     int code = cow_in_each_interpreter(begin);
     if (!code)
         code = cow_number(cow_call(
-                   HOST, "begin", "(iiKKK)", uwsgi.mywid, uwsgi.worker_reload_mercy,
+                   HOST, "begin", "(iiKKKK)", uwsgi.mywid, uwsgi.worker_reload_mercy,
                    (unsigned long long)(uintptr_t)cow_worker_ask_to_leave,
                    (unsigned long long)(uintptr_t)cow_worker_exit_now,
-                   (unsigned long long)(uintptr_t)&worker->delta_requests)) < 0
+                   (unsigned long long)(uintptr_t)&worker->delta_requests,
+                   (unsigned long long)(uintptr_t)cow_worker_busy)) < 0
                    ? -1
                    : 0;
     PyGILState_Release(gil);

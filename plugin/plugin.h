@@ -81,6 +81,7 @@ int cow_system_exit_pending(void);
 /* Whether this process ends without finalization; not the master, nor a child that the
  * application forked. */
 int cow_worker_leaves_fast(void);
+int cow_worker_busy(void);           /* whether a request is being served */
 void cow_worker_ask_to_leave(void);  /* after the requests in flight */
 void cow_worker_exit_now(void);      /* although requests are in flight */
 void cow_worker_wake_master(void);   /* when a worker dies; in the master */

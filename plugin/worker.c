@@ -90,7 +90,7 @@ void cow_worker_forget_master(void) {
     if (now.sa_handler == wake) sigaction(SIGCHLD, &before_wake, NULL);
 }
 
-static int busy(void) {
+int cow_worker_busy(void) {
     for (int core = 0; core < uwsgi.cores; core++)
         if (uwsgi.workers[uwsgi.mywid].cores[core].in_request) return 1;
     return uwsgi.workers[uwsgi.mywid].sig;
@@ -108,7 +108,7 @@ static void end_now(int signal) {
     if (getpid() != uwsgi.mypid) end_me(signal);
     /* Asked once: another thread may take a request at any time, and a second answer
      * that differs would drop the signal. */
-    if (!busy()) exit(UWSGI_END_CODE);
+    if (!cow_worker_busy()) exit(UWSGI_END_CODE);
     if (cow_api->request_exit()) end_me(signal);
 }
 
@@ -167,7 +167,8 @@ void cow_worker_atexit(void) {
     }
     if (uwsgi.workers[uwsgi.mywid].hijacked) return;
     if (!cow_bridge_exits_fast()) {
-        if (!busy()) cow_bridge_unfreeze(); /* else uWSGI does not finalize either */
+        if (!cow_worker_busy())
+            cow_bridge_unfreeze(); /* else uWSGI does not finalize either */
         return;
     }
     volatile int unused = 0;

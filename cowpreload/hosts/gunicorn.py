@@ -225,6 +225,17 @@ class CowWorker(CowMixin, SyncWorker):  # type: ignore[misc]
                 return cast(type, found.cow_configure(cfg))
         return super().cow_configure(cfg)
 
+    def handle(self, *connection: Any) -> None:
+        """One connection, which is one request: what leaves for room leaves it last."""
+        if self._cow_watch is None:
+            super().handle(*connection)
+            return
+        self._cow_watch.serves(True)
+        try:
+            super().handle(*connection)
+        finally:
+            self._cow_watch.serves(False)
+
     def __new__(cls, *arguments: Any) -> Any:
         """gunicorn turns sync into gthread only for the class named "sync"."""
         cfg = arguments[5]

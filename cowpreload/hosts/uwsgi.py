@@ -241,18 +241,20 @@ def sealed(
 
 @reported
 def begin(
-    slot: int, mercy: int, ask_to_leave: int, exit_now: int, requests: int
+    slot: int, mercy: int, ask_to_leave: int, exit_now: int, requests: int, busy: int
 ) -> int:
     """Phase post_fork, worker: take the slot and start the watching thread.
 
     Args:
         slot: the worker's number.
         mercy: worker-reload-mercy, in seconds.
-        ask_to_leave, exit_now, requests: addresses, as watch.Host has them.
+        ask_to_leave, exit_now, requests, busy: addresses, as watch.Host has them.
     """
     EVENT_LOG.close()
     limits = _state.settings.limits(_state.workers, mercy)
-    host = watch.Host(ask_to_leave=ask_to_leave, exit_now=exit_now, requests=requests)
+    host = watch.Host(
+        ask_to_leave=ask_to_leave, exit_now=exit_now, requests=requests, busy=busy
+    )
     try:
         _core.check(lib.cow_slot_boot(_state.board.raw, slot, os.getpid()))
         _state.slot = slot

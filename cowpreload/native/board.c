@@ -72,14 +72,16 @@ int cow_slot_boot(struct cow_board *board, uint32_t slot, pid_t pid) {
     if (cow_slot_get(board, slot, &at)) return COW_ESLOT;
     uint64_t generation = at->life.generation + 1;
     uint64_t served = at->life.served + at->life.requests;
-    uint32_t early = at->judged.early;
+    uint32_t early = at->judged.early, pressed = at->judged.pressed;
     if (early > COW_EARLY_MOST)
         early = 0; /* counted by nobody: it would spare for an hour */
+    if (pressed > COW_EARLY_MOST) pressed = 0;
     /* To a reader, 0 says that what the slot has counted is not there; so it is the
      * first to go and the last to come. */
     __atomic_store_n(&at->life.generation, 0, __ATOMIC_SEQ_CST);
     memset(at, 0, sizeof *at);
     at->judged.early = early;
+    at->judged.pressed = pressed;
     at->life.served = served;
     STORE(at->life.generation, generation);
     at->life.pid = (int32_t)pid;

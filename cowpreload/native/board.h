@@ -15,7 +15,7 @@
  * another revision is refused by name. Raise it with any struct here and in served.h,
  * with cow_api, with cow_walk, and with every call or format of plugin/ that changes
  * (tests/unit/test_build.py compares). */
-#define COW_REVISION 16u
+#define COW_REVISION 17u
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 #define COW_WARMINGS 8  /* the start's, and the last ones after it */
@@ -42,6 +42,7 @@ struct cow_life {
     uint64_t booted_at_ms;
     uint64_t ready_at_ms;
     uint32_t renew; /* the master's wish: this generation is to be replaced */
+    uint32_t busy;  /* a request is being served; hosts that do not know leave it 0 */
 };
 
 /* What the verdict counts from one reading to the next: the watching thread's. */
@@ -53,6 +54,7 @@ struct cow_judged {
     uint32_t wanted;        /* strikes that recycle it */
     /* What it is judged by, bytes, 0: none. A reload may have changed the settings. */
     uint64_t max_private, max_growth, max_private_hard;
+    uint32_t pressed; /* generations in a row that left for want of memory; kept, too */
 };
 
 /* What the worker counts in the sum that a budget limits: see budget.h. */
@@ -72,7 +74,7 @@ struct cow_memory {
     uint64_t read_at_ms; /* when private, shared and pss were read */
     uint64_t seen_at_ms; /* when the watching thread last looked */
     uint32_t source;     /* enum cow_source */
-    uint32_t reserved;   /* one line, full */
+    uint32_t idle;       /* looks in a row at which it served nothing */
 };
 
 /* The handshake for a still copy: a report and the watching thread take turns at
@@ -110,6 +112,14 @@ struct cow_end {
     uint64_t logged; /* the last sequence that the master logged */
     uint64_t total;  /* as in cow_verdict */
 } __attribute__((aligned(64)));
+
+#define COW_GROUP_TEXT 512 /* a longer path is not looked at */
+
+/* The control group whose limit is the tightest, as the master has found it. */
+struct cow_group {
+    uint32_t version; /* 0: none has a limit, the machine's memory counts */
+    char folder[COW_GROUP_TEXT - 4];
+};
 
 /* Where a report finds its way in this server's Python; see offsets.h. */
 struct cow_python {
@@ -180,6 +190,7 @@ struct cow_board {
      * slot (11 bits), pid (22 bits), the second it was taken (31 bits). */
     uint64_t tickets[COW_TICKETS];
     struct cow_python python;
+    struct cow_group group;
     uint32_t warmings; /* how many there were, the start's among them */
     struct cow_warming warming[COW_WARMINGS];
     struct cow_frozen frozen;

@@ -9,10 +9,11 @@
  * Sizes are bytes, times are milliseconds of CLOCK_MONOTONIC (one clock for all
  * processes of a machine). A limit of 0 is a limit that is not set.
  * Files: prim.c and prim_memory.c have the system calls, reading.c and traffic.c parse
- * /proc, verdict.c is the policy of a worker, budget.c the server's, board.c the shared
- * memory, served.c the pages that are noted in it, look.c what memory can be between
- * two readings, pace.c when one is taken, watch.c the thread that joins them. Apart are
- * what knows Python's objects (immortal.h, offsets.h) and what a report needs (still.h,
+ * /proc, verdict.c is the policy of a worker, budget.c the server's, pressure.c the one
+ * when memory is short, board.c the shared memory, served.c the pages that are noted in
+ * it, look.c what memory can be between two readings, pace.c when one is taken, group.c
+ * and squeeze.c what is left to all, watch.c the thread that joins them. Apart are what
+ * knows Python's objects (immortal.h, offsets.h) and what a report needs (still.h,
  * words.h).
  */
 #ifndef COW_H
@@ -54,6 +55,9 @@ struct cow_host {
     void (*exit_now)(void);
     /* The host's own counter of requests, or NULL if it posts to the slot. */
     const uint64_t *requests;
+    /* Called on the watching thread: whether a request is being served. NULL if the
+     * host posts to the slot, or does not know. */
+    int (*busy)(void);
 };
 
 /* Start the one watching thread of this process, for `slot` of `board`.

@@ -23,6 +23,7 @@ void cow_own_begin(struct cow_own *own, struct cow_board *board, uint32_t number
     own->life.pid = (int32_t)pid;
     own->judged = (struct cow_judged){
         .early = slot->judged.early,
+        .pressed = slot->judged.pressed,
         .wanted = limits->strikes,
         .max_private = limits->max_private,
         .max_growth = limits->max_growth,
@@ -52,6 +53,7 @@ static void restore_ready(const struct cow_own *own) {
     put_long(&slot->judged.ready_private, judged->ready_private);
     put(&slot->judged.strikes, judged->strikes);
     put(&slot->judged.early, judged->early);
+    put(&slot->judged.pressed, judged->pressed);
     put(&slot->judged.asked_again, judged->asked_again);
     /* No report has written such a one, and none could ask for a copy again. */
     uint32_t still = LOAD(slot->still.state);

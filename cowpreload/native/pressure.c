@@ -1,9 +1,8 @@
-/* What the kernel says of memory that runs short. Pure: no file is read here. */
+/* What the kernel says of memory that runs short, and what follows. Pure: no file is
+ * read here, and no clock. */
 #include "pressure.h"
 
 #include <string.h>
-
-#include "cow.h"
 
 /* Version 1 writes "no limit" as the largest number of pages that a long can count. */
 #define UNLIMITED (1ull << 62)
@@ -73,11 +72,107 @@ int cow_stall_parse(const char *text, size_t size, uint64_t *out_us) {
     return COW_EPARSE;
 }
 
+static uint64_t kib(uint64_t count) {
+    return count > UINT64_MAX / 1024 ? UINT64_MAX : count * 1024;
+}
+
 int cow_meminfo_parse(const char *text, size_t size, uint64_t *total,
                       uint64_t *available) {
     int found = named(text, size, "MemTotal:", total) +
                 named(text, size, "MemAvailable:", available);
-    *total = *total > UINT64_MAX / 1024 ? UINT64_MAX : *total * 1024;
-    *available = *available > UINT64_MAX / 1024 ? UINT64_MAX : *available * 1024;
+    *total = kib(*total);
+    *available = kib(*available);
     return found == 2 ? COW_OK : COW_EPARSE;
+}
+
+int cow_swap_parse(const char *text, size_t size, uint64_t *free) {
+    int found = named(text, size, "SwapFree:", free);
+    *free = kib(*free);
+    return found ? COW_OK : COW_EPARSE;
+}
+
+/* A sixteenth: below it a group of 600 MB has 37, a burst of one request. And no more
+ * of a large machine than a worker or two. */
+#define SHORT_PART 16
+#define SHORT_MOST (256ull << 20)
+/* Waiting alone is no reason: on a machine with room it is another group's, which
+ * reclaims its own files. */
+#define STALLED_PART 4
+#define STALLED_PERMILLE 100
+
+uint64_t cow_room_left(const struct cow_room *room) {
+    uint64_t limit = room->limit < room->high ? room->limit : room->high;
+    return limit > room->used ? limit - room->used : 0;
+}
+
+enum cow_shortage cow_shortage(const struct cow_room *room, uint64_t stalled,
+                               enum cow_shortage before) {
+    uint64_t limit = room->limit < room->high ? room->limit : room->high;
+    uint64_t left = cow_room_left(room), enough = limit / SHORT_PART;
+    if (!room->limit) return COW_ENOUGH;
+    if (enough > SHORT_MOST) enough = SHORT_MOST;
+    if (left < (before == COW_SHORT ? 2 * enough : enough)) return COW_SHORT;
+    uint64_t waits = before == COW_STALLED ? STALLED_PERMILLE / 2 : STALLED_PERMILLE;
+    return stalled >= waits && left < limit / STALLED_PART ? COW_STALLED : COW_ENOUGH;
+}
+
+#define GIVES_LEAST (8ull << 20)
+#define GIVES_PART 4
+
+static uint64_t gain(const struct cow_grown *worker) {
+    return worker->private_bytes > worker->ready_private
+               ? worker->private_bytes - worker->ready_private
+               : 0;
+}
+
+int cow_gives_back(const struct cow_grown *worker) {
+    return gain(worker) >= GIVES_LEAST &&
+           gain(worker) >= worker->private_bytes / GIVES_PART;
+}
+
+int cow_leaves_before(const struct cow_grown *one, const struct cow_grown *other) {
+    if (!one->idle != !other->idle) return one->idle > 0;
+    if (gain(one) != gain(other)) return gain(one) > gain(other);
+    return one->slot < other->slot;
+}
+
+#define PRESSED_BASE_MS 10000u
+#define PRESSED_CAP_MS 3600000u
+
+uint64_t cow_pressed_ms(const struct cow_limits *limits, uint32_t pressed) {
+    uint64_t spared = limits->min_lifetime_ms;
+    if (pressed && spared < PRESSED_BASE_MS) spared = PRESSED_BASE_MS;
+    for (uint32_t i = 0; i < pressed && spared < PRESSED_CAP_MS; i++) spared *= 2;
+    return spared;
+}
+
+/* Bytes a millisecond, as in verdict.c. */
+#define FASTEST (4u << 20)
+#define MOVING (64u << 10)
+/* What a worker is given to be looked at again, and to die: some looks. */
+#define HORIZON_MS 25u
+#define LATE_MOST_MS 100u
+/* Each processor holds pages in advance that nobody has yet; and a thread that is to
+ * look waits for its turn: of eight bursts on two processors with thirty busy processes
+ * the kernel killed three at half of both. */
+#define HELD_PART 64
+#define RUNAWAY_PART 8
+
+int cow_brink_due(const struct cow_room *room, uint64_t grown, uint64_t speed,
+                  uint64_t late_ms) {
+    uint64_t horizon = HORIZON_MS + (late_ms < LATE_MOST_MS ? late_ms : LATE_MOST_MS);
+    if (!room->limit || room->limit == COW_NO_LIMIT || !speed) return 0;
+    if (grown < room->limit / RUNAWAY_PART) return 0;
+    uint64_t left = room->limit > room->used ? room->limit - room->used : 0;
+    if (speed > room->limit / horizon) return 1;
+    return left <= speed * horizon + room->limit / HELD_PART;
+}
+
+uint64_t cow_brink_nap_ms(const struct cow_room *room, uint64_t speed) {
+    uint64_t left = room->limit > room->used ? room->limit - room->used : 0;
+    uint64_t nap = left / (speed > FASTEST ? speed : FASTEST);
+    if (nap < COW_BRINK_IDLE_MS && speed <= MOVING) nap = COW_BRINK_IDLE_MS;
+    /* Four looks until it has taken all, however slow it is. */
+    if (speed && nap > left / speed / 4) nap = left / speed / 4;
+    return nap > COW_BRINK_NAP_MS ? nap : COW_BRINK_NAP_MS;
 }

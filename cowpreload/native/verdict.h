@@ -83,7 +83,9 @@ enum cow_reason {
     COW_REASON_UNHEEDED = 4, /* it was told to go, and did not */
     COW_REASON_RENEWED = 5,  /* no limit: the master has a warmer heap to fork */
     COW_REASON_BUDGET = 6,   /* soft: the whole server's, budget.h */
-    COW_REASONS = 7,         /* how many there are */
+    COW_REASON_ROOM = 7,     /* little is left to all: `limit` bytes; pressure.h */
+    COW_REASON_STALLED = 8,  /* processes wait for memory, `limit` per mille of time */
+    COW_REASONS = 9,         /* how many there are */
 };
 
 struct cow_limits {
@@ -95,6 +97,7 @@ struct cow_limits {
     uint64_t graceful_ms;   /* what the host gives a worker to leave in; 0: no end */
     uint32_t strikes;       /* readings in a row over a soft limit, >= 1 */
     uint32_t max_recycling; /* workers that may leave at once, >= 1 */
+    uint32_t pressure;      /* whether it counts that memory is short for all */
 };
 
 /* Each of them doubles a time that is capped before. */

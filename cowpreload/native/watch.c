@@ -19,6 +19,7 @@
 #include "own.h"
 #include "pace.h"
 #include "prim.h"
+#include "squeeze.h"
 #include "still.h"
 
 static struct {
@@ -30,6 +31,7 @@ static struct {
     pthread_t thread;
     struct cow_limits limits;
     struct cow_host host;
+    struct cow_group group; /* a copy: a path is not taken from where anybody writes */
     /* What cow_watch_ready() hands over, published by `ready`. */
     struct cow_look ready_look;
     uint64_t jitter_ms;
@@ -46,6 +48,8 @@ struct memory {
     struct cow_history history;
     struct cow_pace pace;
     struct cow_over over;
+    struct cow_squeeze squeeze;
+    struct cow_brink brink;
 };
 
 static void post_reading(const struct cow_reading *reading) {
@@ -82,21 +86,25 @@ static void ask_to_leave(void) {
         (void)cow_prim_signal_main(watch.host.leave_signal);
 }
 
-/* Ask the worker to leave, if it may now. */
+/* Ask the worker to leave, if it may now. All that its slot's next worker starts with
+ * is written before: an idle one has left before this thread runs again. */
 static void recycle(struct memory *memory, const struct cow_reading *reading,
                     const struct cow_verdict *verdict, uint64_t now_ms) {
     struct cow_slot *slot = watch.slot;
     struct cow_limits limits = watch.limits;
-    /* One for the budget at a time: what it gives back is to be seen first. */
-    if (verdict->reason == COW_REASON_BUDGET) limits.max_recycling = 1;
+    /* One for want of memory at a time: what it gives back is to be seen first. */
+    int squeezed =
+        verdict->reason == COW_REASON_ROOM || verdict->reason == COW_REASON_STALLED;
+    if (squeezed || verdict->reason == COW_REASON_BUDGET) limits.max_recycling = 1;
     if (LOAD(slot->life.state) != COW_READY ||
         !cow_ticket_take(watch.board, watch.number, watch.pid, &limits, now_ms))
         return;
     STORE(slot->judged.early, verdict->early);
+    if (squeezed) STORE(slot->judged.pressed, ++watch.own.judged.pressed);
     STORE(slot->life.state, COW_LEAVING);
     watch.own.judged.early = verdict->early;
     memory->history.asked_at_ms = now_ms;
-    memory->history.asked_limit = verdict->limit;
+    memory->history.asked_limit = squeezed ? 0 : verdict->limit;
     cow_end_post(watch.board, watch.number, verdict, reading, now_ms, now_ms);
     ask_to_leave();
 }
@@ -107,6 +115,46 @@ static void renew(struct memory *memory, uint64_t now_ms) {
                                         .reason = COW_REASON_RENEWED,
                                         .early = memory->history.early};
     recycle(memory, &memory->pace.look.reading, &verdict, now_ms);
+}
+
+/* Memory is short: leave, if no other is to leave rather. */
+static void make_room(struct memory *memory, uint64_t now_ms) {
+    struct cow_verdict verdict;
+    struct cow_slot *slot = watch.slot;
+    struct cow_squeeze *squeeze = &memory->squeeze;
+    uint32_t *pressed = &watch.own.judged.pressed;
+    cow_squeeze_judge(squeeze, watch.board, watch.number, &watch.limits, now_ms,
+                      &verdict);
+    verdict.early = memory->history.early;
+    if (verdict.action == COW_RECYCLE) {
+        recycle(memory, &memory->pace.look.reading, &verdict, now_ms);
+    } else if (*pressed && !squeeze->shortage) {
+        uint64_t since_ms = memory->history.ready_at_ms;
+        if (since_ms < squeeze->short_at_ms) since_ms = squeeze->short_at_ms;
+        if (now_ms > since_ms + cow_pressed_ms(&watch.limits, *pressed))
+            STORE(slot->judged.pressed, *pressed = 0);
+    }
+}
+
+/* The kernel is about to kill, and might choose another. A kill takes a request with
+ * it: only for who asked for a limit that kills, or for one of the whole server. */
+static void peek_brink(struct memory *memory, uint64_t now_ms, uint64_t *next_ms) {
+    struct cow_reading reading;
+    struct cow_brink *brink = &memory->brink;
+    *next_ms = now_ms + watch.limits.interval_ms;
+    brink->near = 0;
+    if (!watch.limits.pressure || !watch.group.version ||
+        !memory->history.ready_at_ms || cow_still_lives() ||
+        !(watch.limits.max_private_hard || LOAD(watch.board->whole.budget)) ||
+        !cow_brink_peek(brink, &watch.group, &memory->pace.look, watch.board,
+                        watch.number, now_ms, next_ms, &reading))
+        return;
+    const struct cow_verdict verdict = {.action = COW_KILL,
+                                        .reason = COW_REASON_ROOM,
+                                        .limit = cow_room_left(&brink->room)};
+    cow_end_post(watch.board, watch.number, &verdict, &reading,
+                 memory->history.asked_at_ms, now_ms);
+    cow_prim_kill_self();
 }
 
 static void act(struct memory *memory, const struct cow_reading *reading,
@@ -158,6 +206,12 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
     cow_budget_count(&watch.limits, &sum, now_ms, &memory->over);
     cow_budget_need(&sum, &memory->over, watch.number, now_ms, &need);
     if (watch.host.requests) STORE(slot->life.requests, *watch.host.requests);
+    int squeezed = watch.limits.pressure && memory->history.ready_at_ms;
+    if (squeezed) {
+        int busy = watch.host.busy ? watch.host.busy() : LOAD(slot->life.busy) != 0;
+        asked |= cow_squeeze_look(&memory->squeeze, &watch.group, slot, busy, now_ms);
+        memory->brink.room = memory->squeeze.room;
+    }
     if (cow_pace_look(&memory->pace, slot, &watch.limits, &memory->history, &need,
                       now_ms, asked, &reading)) {
         post_reading(&reading);
@@ -174,6 +228,7 @@ static void turn(struct memory *memory, uint64_t now_ms, int asked) {
     /* Any other number is nobody's wish. */
     if (LOAD(slot->life.renew) == 1 && memory->history.ready_at_ms)
         renew(memory, now_ms);
+    if (squeezed) make_room(memory, now_ms);
     /* A host's loop may have been between its look at the flag and its wait when it was
      * asked: ask again until it has gone. A signal is not repeated so soon, it would
      * kill a worker at its exit handlers. */
@@ -202,7 +257,7 @@ static uint64_t sooner(uint64_t one, uint64_t other) {
 
 static void *run(void *unused) {
     struct memory memory = {0};
-    uint64_t turn_ms = cow_now_ms(), peek_ms = turn_ms;
+    uint64_t turn_ms = cow_now_ms(), peek_ms = turn_ms, brink_ms = turn_ms;
     (void)unused;
     cow_prim_thread_name("cow-watch");
 
@@ -216,10 +271,11 @@ static void *run(void *unused) {
         uint64_t now_ms = cow_now_ms();
         if (!memory.history.ready_at_ms && LOAD(watch.ready)) {
             become_ready(&memory);
-            peek_ms = now_ms;
+            peek_ms = brink_ms = now_ms;
         }
+        if (now_ms >= brink_ms) peek_brink(&memory, now_ms, &brink_ms);
         int asked = now_ms >= peek_ms && peek(&memory, now_ms, &peek_ms);
-        if (asked || now_ms >= turn_ms) {
+        if ((asked || now_ms >= turn_ms) && !memory.brink.near) {
             turn(&memory, now_ms, asked);
             turn_ms = now_ms + watch.limits.interval_ms;
             (void)peek(&memory, now_ms, &peek_ms);
@@ -230,8 +286,9 @@ static void *run(void *unused) {
             memory.pace.look.taken = 0;
             turn_ms = cow_now_ms();
         }
-        cow_prim_event_wait(&watch.event, event,
-                            sooner(turn_ms, sooner(peek_ms, still_ms)));
+        uint64_t until_ms = sooner(brink_ms, still_ms);
+        if (!memory.brink.near) until_ms = sooner(until_ms, sooner(turn_ms, peek_ms));
+        cow_prim_event_wait(&watch.event, event, until_ms);
     }
     cow_look_end(&memory.pace.look);
     return NULL;
@@ -249,6 +306,8 @@ int cow_watch_start(struct cow_board *board, uint32_t slot,
     watch.slot = at;
     watch.limits = *limits;
     watch.host = *host;
+    watch.group = board->group;
+    watch.group.folder[sizeof watch.group.folder - 1] = 0;
     watch.pid = getpid();
     cow_own_begin(&watch.own, board, slot, watch.pid, limits);
 

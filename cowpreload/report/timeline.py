@@ -21,6 +21,8 @@ COLOURS = {
     "budget": "#9467bd",
     "max-private-hard": "#000000",
     "unheeded": "#8c564b",
+    "room": "#9467bd",
+    "pressure": "#e377c2",
     "renewed": "#2ca02c",
     "ended": "#7f7f7f",
 }

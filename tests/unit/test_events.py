@@ -97,6 +97,8 @@ def test_a_recycling_is_one_fact_as_line_and_as_event() -> None:
         "private_bytes": 131 * MIB,
         "limit_bytes": 128 * MIB,
         "total_bytes": None,
+        "left_bytes": None,
+        "stalled_share": None,
         "age_seconds": 312.4,
         "leaving_seconds": None,
         "missed": 0,
@@ -111,6 +113,7 @@ def test_a_recycling_is_one_fact_as_line_and_as_event() -> None:
         ("recycled", "max-growth", 0.0, "recycled private=9MiB growth-limit=8MiB "),
         ("recycled", "budget", 0.0, "recycled private=9MiB budget=8MiB age=1s"),
         ("recycled", "renewed", 0.0, "recycled private=9MiB renewed age=1s"),
+        ("killed", "room", 0.0, "killed private=9MiB room=8MiB age=1s"),
     ],
 )
 def test_each_reason_names_its_limit(
@@ -119,7 +122,16 @@ def test_each_reason_names_its_limit(
     end = Recycling(1, 1, 7, action, reason, 9 * MIB, 8 * MIB, 1.9, leaving)
     assert line in end.line()
     assert ("leaving=30s" in end.line()) == bool(leaving)
-    assert (end.event().values["limit_bytes"] is None) == (reason == "renewed")
+    no_limit = reason in ("renewed", "room")
+    assert (end.event().values["limit_bytes"] is None) == no_limit
+
+
+def test_pressure_is_a_part_of_the_time() -> None:
+    end = replace(RECYCLED, reason="pressure", limit=123)
+    assert "recycled private=131MiB pressure=some:12.3% age=312s" in end.line()
+    values = end.event().values
+    assert (values["stalled_share"], values["left_bytes"]) == (0.123, None)
+    assert replace(end, reason="room", limit=9).event().values["left_bytes"] == 9
 
 
 def test_a_budget_is_held_against_the_whole_server() -> None:

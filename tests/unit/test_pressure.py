@@ -146,3 +146,188 @@ def test_figures_are_found_in_any_order_and_never_wrap(
     assert found == [min(one * 1024, MOST), min(other * 1024, MOST)] or (
         max(one, other) > MOST // 1024
     )
+
+
+# ---- is it short, and who leaves --------------------------------------------
+
+
+def room(limit: int, left: int, high: int = MOST) -> Any:
+    used = max(0, limit - left)
+    return ffi.new("struct cow_room *", {"limit": limit, "high": high, "used": used})
+
+
+def shortage(limit: int, left: int, stalled: int = 0, before: int = 0) -> int:
+    return int(lib.cow_shortage(room(limit, left), stalled, before))
+
+
+def test_memory_is_short_below_a_sixteenth_until_an_eighth_is_left() -> None:
+    limit = 1600 * MIB
+    assert shortage(limit, 100 * MIB) == lib.COW_ENOUGH
+    assert shortage(limit, 99 * MIB) == lib.COW_SHORT
+    assert shortage(limit, 199 * MIB, before=lib.COW_SHORT) == lib.COW_SHORT
+    assert shortage(limit, 200 * MIB, before=lib.COW_SHORT) == lib.COW_ENOUGH
+    # Of a large machine no more than a worker or two.
+    assert shortage(1 << 40, 256 * MIB) == lib.COW_ENOUGH
+    assert shortage(1 << 40, 255 * MIB) == lib.COW_SHORT
+    # What slows all down comes before what kills.
+    low = room(1600 * MIB, 840 * MIB, high=800 * MIB)
+    assert lib.cow_shortage(low, 0, 0) == lib.COW_SHORT
+
+
+def test_waiting_counts_only_where_little_is_left() -> None:
+    """On a machine with room, it is another group that reclaims."""
+    assert shortage(1600 * MIB, 399 * MIB, stalled=100) == lib.COW_STALLED
+    assert shortage(1600 * MIB, 399 * MIB, stalled=99) == lib.COW_ENOUGH
+    assert shortage(1600 * MIB, 400 * MIB, stalled=1000) == lib.COW_ENOUGH
+
+
+@given(*[st.integers(0, MOST)] * 4, st.integers(0, 2))
+def test_what_is_not_known_is_not_short(
+    limit: int, high: int, used: int, stalled: int, before: int
+) -> None:
+    given_ = ffi.new("struct cow_room *", {"limit": 0, "high": high, "used": used})
+    assert lib.cow_shortage(given_, stalled, before) == lib.COW_ENOUGH
+    given_.limit = limit
+    assert lib.cow_shortage(given_, stalled, before) in (0, 1, 2)
+    assert lib.cow_brink_nap_ms(given_, stalled) >= 5
+
+
+def worker(grown: int, ready: int = 8, idle: int = 1, slot: int = 1) -> Any:
+    return ffi.new(
+        "struct cow_grown *",
+        {
+            "private_bytes": (ready + grown) * MIB,
+            "ready_private": ready * MIB,
+            "idle": idle,
+            "slot": slot,
+        },
+    )
+
+
+def test_one_leaves_only_if_that_gives_something_back() -> None:
+    assert lib.cow_gives_back(worker(8))
+    assert not lib.cow_gives_back(worker(7))
+    assert not lib.cow_gives_back(worker(30, ready=100))
+    # A fresh one is as large.
+    assert not lib.cow_gives_back(worker(0, ready=500))
+
+
+WORKERS = st.builds(
+    worker, st.integers(-8, 99), st.just(8), st.integers(0, 3), st.integers(1, 1024)
+)
+
+
+@given(st.lists(WORKERS, min_size=2, max_size=9, unique_by=lambda each: each.slot))
+def test_all_workers_agree_on_which_of_them_leaves(workers: list[Any]) -> None:
+    """Exactly one is before all others, an idle one if there is one."""
+    first = [
+        one
+        for one in workers
+        if not any(lib.cow_leaves_before(other, one) for other in workers)
+    ]
+    assert len(first) == 1
+    assert first[0].idle or not any(each.idle for each in workers)
+
+
+@given(st.integers(0, 100_000), st.integers(0, 60))
+def test_a_slot_that_left_in_vain_waits_twice_as_long_up_to_an_hour(
+    lifetime: int, pressed: int
+) -> None:
+    limits = ffi.new("struct cow_limits *", {"min_lifetime_ms": lifetime})
+    spared = lib.cow_pressed_ms(limits, pressed)
+    assert spared >= lifetime
+    assert spared <= max(lifetime, 2 * 3_600_000)
+    if pressed:
+        assert spared >= min(3_600_000, 20_000)
+        assert spared >= lib.cow_pressed_ms(limits, pressed - 1)
+
+
+def test_an_hour_of_pressure_costs_a_slot_eight_workers() -> None:
+    """At min-lifetime's default, if each grows at once by enough."""
+    limits = ffi.new("struct cow_limits *", {"min_lifetime_ms": 10_000})
+    at, times = 0, 0
+    while (at := at + lib.cow_pressed_ms(limits, times)) <= 3_600_000:
+        times += 1
+    assert times == 8
+
+
+@given(
+    st.integers(1, 1 << 40),
+    st.integers(0, 1 << 40),
+    st.integers(0, 1 << 40),
+    st.integers(0, 1 << 30),
+    st.integers(0, 1 << 20),
+)
+def test_the_brink_is_a_runaways_alone(
+    limit: int, left: int, grown: int, speed: int, late: int
+) -> None:
+    here = room(limit, left)
+    due = lib.cow_brink_due(here, grown, speed, late)
+    if grown < limit // 8 or not speed:
+        assert not due
+    elif left <= speed * 25:
+        assert due
+    assert not lib.cow_brink_due(room(MOST, left), grown, speed, late)
+
+
+# ---- recorded trees ----------------------------------------------------------
+
+
+def taken(folder: Path, version: int) -> Any:
+    group = ffi.new("struct cow_group *")
+    group.version = version
+    group.folder = str(folder).encode()
+    out = ffi.new("struct cow_room *")
+    lib.cow_room_take(group, out)
+    return group, out
+
+
+def tree(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, text in files.items():
+        (folder / name).write_bytes(text)
+    return folder
+
+
+V2 = {
+    "memory.max": b"629145600\n",
+    "memory.high": b"max\n",
+    "memory.current": b"600000000\n",
+    "memory.stat": STAT_V2,
+    "memory.pressure": STALL,
+    "memory.swap.max": b"0\n",
+    "memory.swap.current": b"0\n",
+}
+
+
+def test_a_group_of_version_2_is_read_whole(tmp_path: Path) -> None:
+    group, found = taken(tree(tmp_path, V2), 2)
+    assert (found.limit, found.high) == (600 * MIB, MOST)
+    assert found.used == 600_000_000 - 314_572_800
+    assert found.stalled_us == 1790
+    assert not lib.cow_room_swaps(group)
+    (tmp_path / "memory.high").write_text("500000000")
+    assert taken(tmp_path, 2)[1].high == 500_000_000
+
+
+def test_a_group_of_version_1_is_read_whole(tmp_path: Path) -> None:
+    files = {
+        "memory.limit_in_bytes": b"629145600\n",
+        "memory.usage_in_bytes": b"600000000\n",
+        "memory.stat": STAT_V1,
+    }
+    _, found = taken(tree(tmp_path, files), 1)
+    assert (found.limit, found.used) == (600 * MIB, 600_000_000 - 314_572_800)
+
+
+def test_a_group_that_is_gone_is_never_short(tmp_path: Path) -> None:
+    _, found = taken(tmp_path / "gone", 2)
+    assert found.limit == 0
+    for name in ("memory.max", "memory.current"):
+        folder = tree(tmp_path, V2)
+        (folder / name).unlink()
+        assert taken(folder, 2)[1].limit == 0
+
+
+def test_without_a_group_it_is_the_machine() -> None:
+    _, found = taken(Path(), 0)
+    assert 0 < found.used < found.limit
