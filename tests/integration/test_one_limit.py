@@ -111,17 +111,21 @@ def test_the_sum_on_the_board_is_what_the_kernel_says(
     server.get("/grow?mb=30")
     wait_until(lambda: board.raw.whole.read_at_ms, 20, "the master's reading")
 
+    def grown() -> list[int]:
+        return [each.pid for each in board if each.private > 30 * MIB]
+
     def is_near() -> bool:
         return abs(counted(board) / taken(server) - 1) < 0.05
 
+    wait_until(grown, 20, "the reading of the one that has grown")
     wait_until(is_near, 20, f"{counted(board)} near {taken(server)}")
     # Nobody is read again, and the PSS of all others rises.
-    (grown,) = [each for each in board if each.private > 30 * MIB]
-    os.kill(grown.pid, signal.SIGTERM)
+    (pid,) = grown()
+    os.kill(pid, signal.SIGTERM)
     wait_until(
         lambda: (
             {each.state for each in board} == {"ready"}
-            and grown.pid not in [each.pid for each in board]
+            and pid not in [each.pid for each in board]
         ),
         20,
         "a new worker",
@@ -176,6 +180,7 @@ def test_in_a_control_group_a_percentage_is_of_its_limit(
     with memory_group(300 * MIB) as made:
         part = "50%%" if host == "uwsgi" else "50%"
         options = {**QUICK, "cow-budget": part, "cow-strikes": "3"}
+        options["cow-max-recycling"] = "3"
         with made.holding():
             server = servers.on(host, options, workers=4)
         with server:
