@@ -11,7 +11,7 @@ import signal
 from collections import Counter
 
 import pytest
-from conftest import QUICK, Servers, deep
+from conftest import QUICK, Servers, full
 from harness.processes import alive, wait_until
 from harness.server import Server
 
@@ -46,7 +46,7 @@ def repeated(server: Server) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "host", ["sync", "uwsgi", *deep("threaded", "asgi", "gevent", "uwsgi-threaded")]
+    "host", ["sync", "uwsgi", *full("threaded", "asgi", "gevent", "uwsgi-threaded")]
 )
 def test_no_random_value_comes_twice_in_workers_and_generations(
     servers: Servers, host: str
@@ -57,7 +57,7 @@ def test_no_random_value_comes_twice_in_workers_and_generations(
     assert repeated(server.wait_serving(workers=2)) == COPIED
 
 
-@pytest.mark.parametrize("host", deep("gunicorn", "uwsgi"))
+@pytest.mark.parametrize("host", full("gunicorn", "uwsgi"))
 def test_without_us_workers_draw_the_same_numbers_of_numpys(
     servers: Servers, host: str
 ) -> None:

@@ -14,7 +14,7 @@ import threading
 from importlib.util import find_spec
 
 import pytest
-from conftest import QUICK, Servers, deep, require_class
+from conftest import QUICK, Servers, full, require_class
 from harness.load import Load
 from harness.processes import wait_until
 from harness.server import Server
@@ -106,8 +106,8 @@ def all_of_workers(server: Server, clients: list[str]) -> bool:
     [
         ("sync", "0"),
         ("uwsgi", "0"),
-        *deep(("sync", "1"), ("uwsgi", "1"), ("threaded", "0"), ("threaded", "1")),
-        *deep(("asgi", "0"), ("asgi", "1"), ("gevent", "0"), ("uwsgi-threaded", "0")),
+        *full(("sync", "1"), ("uwsgi", "1"), ("threaded", "0"), ("threaded", "1")),
+        *full(("asgi", "0"), ("asgi", "1"), ("gevent", "0"), ("uwsgi-threaded", "0")),
     ],
 )
 def test_no_connection_or_answer_is_shared_while_workers_are_recycled(
@@ -140,7 +140,7 @@ def test_no_connection_or_answer_is_shared_while_workers_are_recycled(
     wait_until(lambda: not redis_server.clients(), 30, "Redis alone")
 
 
-@pytest.mark.deep
+@pytest.mark.faults
 @pytest.mark.parametrize("ours", [True, False], ids=["cow", "without-us"])
 def test_greenlets_wait_for_postgresql_side_by_side(
     servers: Servers, environ: dict[str, str], postgres: Postgres, ours: bool
@@ -166,7 +166,7 @@ def test_greenlets_wait_for_postgresql_side_by_side(
     assert most == (4 if ours else 0)
 
 
-@pytest.mark.deep
+@pytest.mark.faults
 @pytest.mark.parametrize("host", ["sync", "uwsgi"])
 def test_a_pool_that_nobody_closes_is_named_and_used_by_two(
     servers: Servers, environ: dict[str, str], host: str
