@@ -79,14 +79,17 @@ def found(pid: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("what", "made"),
+    ("host", "what", "made"),
     [
-        ("board", "random"),
-        *full(("board", "ones"), ("board", "zeros")),
-        *full(("slot", "random"), ("slot", "ones"), ("end", "random")),
+        ("sync", "board", "random"),
+        ("uwsgi", "board", "random"),
+        *full(("threaded", "board", "random"), ("asgi", "board", "random")),
+        *full(("sync", "board", "ones"), ("uwsgi", "board", "ones")),
+        *full(("sync", "board", "zeros"), ("uwsgi", "board", "zeros")),
+        *full(("sync", "slot", "random"), ("uwsgi", "slot", "ones")),
+        *full(("sync", "end", "random"), ("uwsgi", "end", "random")),
     ],
 )
-@pytest.mark.parametrize("host", ["sync", "uwsgi", *full("threaded", "asgi")])
 def test_an_overwritten_board_ends_no_process_and_recycling_goes_on(
     servers: Servers, faults: Faults, host: str, what: str, made: str
 ) -> None:
@@ -99,11 +102,43 @@ def test_an_overwritten_board_ends_no_process_and_recycling_goes_on(
     ) as under:
         under.settle_in()
         board: Any = open_board(server.pid, writable=True)
-        for _ in range(faults.pick(1, 4)):
+        for _ in range(faults.pick(1, 3)):
             overwrite(board, what, BYTES[made])
             under.recycle(2)
         overwrite(board, what, BYTES[made])
-        for command in readers(server.pid) if faults.full else []:
+        for command in readers(server.pid) if faults.full and host == "sync" else []:
             ask(command)
         wait_until(lambda: found(server.pid), 30, "a board that says whose it is")
         assert server.log.count("cow: worker=") < 30 + 4 * server.log.count("recycled")
+
+
+@pytest.mark.parametrize("host", full("sync", "uwsgi"))
+def test_an_overwritten_board_does_not_have_a_budget_recycle_for_ever(
+    servers: Servers, faults: Faults, host: str
+) -> None:
+    """What all workers take is added up on it; theirs is far below the budget."""
+    options = {**QUICK, "cow-budget": "2G", "cow-max-recycling": "2"}
+    server = servers.on(host, options, workers=4)
+    server.wait_serving(workers=4)
+    paths = [f"/sum?n={number}" for number in range(1000, 1100)]
+    with faults.under_load(
+        f"board of random bytes, budget (seed {SEED})",
+        server,
+        host,
+        workers=4,
+        paths=paths,
+    ) as under:
+        board: Any = open_board(server.pid, writable=True)
+        for _ in range(5):
+            overwrite(board, "board", BYTES["random"])
+            wait_until(lambda: found(server.pid), 30, "a board that says whose it is")
+        under.before = None  # taken before the master's first recycling
+        workers, seen = server.workers(), under.recyclings
+        served = under.load.report.right
+        wait_until(
+            lambda: under.load.report.right > served + 500, 60, "five hundred answers"
+        )
+        assert under.recyclings <= seen + 4
+        assert (
+            len(set(workers) & set(server.workers())) >= 2 or under.recyclings == seen
+        )
