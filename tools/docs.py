@@ -27,6 +27,7 @@ from measure_tables import (
     shares,
     steps,
 )
+from soak import table as soak_table
 from tried import few_workers
 
 from cowpreload import events, metrics
@@ -97,6 +98,11 @@ def measured(name: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: version_key(each["python"]))
 
 
+def soak(name: str) -> str:
+    """What `make soak` gave."""
+    return soak_table.from_run(json.loads((FIGURES / f"{name}.json").read_text()))
+
+
 def tried_sites() -> dict[str, list[dict[str, Any]]]:
     """What `cowpreload try --json` gave of each site."""
     found: dict[str, list[dict[str, Any]]] = {}
@@ -130,6 +136,8 @@ PARTS: dict[str, Part] = {
     ),
     "ablation": ("docs/immortality.md", lambda: steps(measured("ablation"))),
     "servers": ("docs/immortality.md", lambda: shares(measured("servers"))),
+    "soak": ("docs/measurements.md", lambda: soak("soak")),
+    "soak-control": ("docs/measurements.md", lambda: soak("soak-control")),
     "celery": ("docs/celery.md", lambda: celery_pools(measured("celery_pool"))),
     "process-pools": (
         "docs/celery.md",

@@ -142,6 +142,7 @@ def start(
 
 
 def _ini(directory: Path, cow: bool) -> dict[str, str]:
+    # No thunder-lock: an idle worker that waits for it leaves late (docs/hosts.md).
     keys = {
         "module": "soaked:application",
         "need-app": "true",
@@ -150,7 +151,6 @@ def _ini(directory: Path, cow: bool) -> dict[str, str]:
         "cheaper": "2",
         "cheaper-initial": str(WORKERS),
         "threads": "3",
-        "thunder-lock": "true",
         "forkbomb-delay": "0",
         "master-fifo": str(directory / "fifo"),
     }

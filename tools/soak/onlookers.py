@@ -18,11 +18,12 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from harness.processes import alive
+from harness.processes import alive, wait_until
 
 from soak.hosts import command
 
 WHY_EVERY, STATUS_EVERY, SCRAPE_EVERY = 20.0, 10.0, 5.0  # seconds
+GOES = 5.0
 WHY_MOST = 240.0  # seconds of one report, on a machine with load 30
 
 
@@ -101,7 +102,7 @@ class Onlookers:
             looked.runs += 1
             if code == 0 and _is_json(out):
                 continue
-            if not alive(pid) or pid not in workers():
+            if _goes(pid, workers):
                 looked.gone += 1
             else:
                 last = said.splitlines()[-1:] or ["no JSON"]
@@ -148,6 +149,13 @@ class Onlookers:
         shown = text.count("\ncowpreload_server_info{")
         if shown < len(self._servers) - 1:
             self.scrapes.failures.append(f"scrape: {shown} servers")
+
+
+def _goes(pid: int, workers: Callable[[], list[int]]) -> bool:
+    """Whether a worker is gone, or is just going: its memory goes before its pid."""
+    with contextlib.suppress(TimeoutError):
+        return wait_until(lambda: not alive(pid) or pid not in workers(), GOES, "end")
+    return False
 
 
 def _is_json(text: str) -> bool:
