@@ -19,6 +19,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -162,7 +163,16 @@ def application(environ, start_response):  # type: ignore[no-untyped-def]
         f"{status} STATUS",
         [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))],
     )
+    if environ["PATH_INFO"] == "/begin":
+        return in_two(body, float(parse_qs(environ["QUERY_STRING"])["s"][0]))
     return [body]
+
+
+def in_two(body: bytes, seconds: float) -> Iterator[bytes]:
+    """So that a client knows that a worker has its request."""
+    yield body[:1]
+    time.sleep(seconds)
+    yield body[1:]
 
 
 async def echo(receive, send):  # type: ignore[no-untyped-def]
