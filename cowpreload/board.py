@@ -99,15 +99,15 @@ class Board:
             check(lib.cow_slot_boot(self.raw, slot, 0))
         return slot
 
-    def free(self, slot: int, *, replaced: bool = True) -> None:
-        """The worker of `slot` is gone. Master only.
-
-        Its right to leave waits for the worker in its place: for nobody, if it is not
-        to be replaced.
-        """
-        if not replaced:
-            lib.cow_ticket_release(self.raw, slot)
+    def free(self, slot: int) -> None:
+        """The worker of `slot` is gone. Master only."""
         check(lib.cow_slot_free(self.raw, slot))
+
+    def fill_no_more(self) -> None:
+        """Give back what rights to leave wait for workers in free slots. Master only."""
+        for slot in self.slots():
+            if self.raw.slot[slot - 1].life.state == lib.COW_FREE:
+                lib.cow_ticket_release(self.raw, slot)
 
     def take_end(self, slot: int) -> Recycling | None:
         """The last decision about the slot's worker, once. Master only."""

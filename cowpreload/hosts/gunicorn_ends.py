@@ -42,6 +42,9 @@ def log_each_turn(
         shared = board()
         if shared is not None:
             shared.restore()
+            # TTOU, or a reload, may have met a worker while it left.
+            if len(arbiter.WORKERS) >= arbiter.num_workers:
+                shared.fill_no_more()
         for worker in list(arbiter.WORKERS.values()):
             log_end(shared, getattr(worker, "cow_slot", 0), arbiter.log)
         EVENT_LOG.turn()

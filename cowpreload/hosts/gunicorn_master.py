@@ -291,9 +291,7 @@ class Master:
             return
         # It may have died before the master's next turn.
         log_end(self.board, slot, Unfailing(arbiter.log))
-        # After TTOU, or a reload, that met it while it left.
-        replaced = len(arbiter.WORKERS) < arbiter.num_workers
-        self.board.free(slot, replaced=replaced)
+        self.board.free(slot)
 
 
 MASTER = Master()

@@ -30,7 +30,7 @@ class Vassal:
 
     @property
     def pid(self) -> int:
-        return int(self.ini.with_suffix(".pid").read_text())
+        return int(self.ini.with_suffix(".pid").read_text() or 0)  # being written
 
     @property
     def log(self) -> str:
@@ -40,8 +40,8 @@ class Vassal:
         return children(self.pid)
 
     def is_up(self) -> bool:
-        ready = self.log_path.exists() and self.ini.with_suffix(".pid").exists()
-        return ready and len(self.workers()) >= WORKERS
+        begun = self.log_path.exists() and self.ini.with_suffix(".pid").exists()
+        return begun and self.pid > 0 and len(self.workers()) >= WORKERS
 
     def touch(self) -> None:
         """The emperor compares whole seconds."""

@@ -126,4 +126,4 @@ def test_a_worker_that_leaves_while_a_reload_replaces_it_keeps_no_right_to_recyc
     reload(server)
     wait_until(lambda: [each.state for each in board] == ["ready"], 20, "ready")
     assert [each.slot for each in board] == [2]
-    assert not any(board.raw.tickets)
+    wait_until(lambda: not any(board.raw.tickets), 20, "nobody's right to recycle")

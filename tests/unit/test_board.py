@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from conftest import run
 
-from cowpreload import servers
-from cowpreload.board import find_masters, of_other_versions, open_board
+from cowpreload import _core, servers
+from cowpreload.board import Board, find_masters, of_other_versions, open_board
 from cowpreload.cli.record import taker
 from cowpreload.cli.who import other_versions
 from cowpreload.errors import NativeError, NotFoundError
+from cowpreload.records import Limits
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 NOBODY = 65534
@@ -155,3 +156,19 @@ def test_a_file_of_a_third_user_is_no_board_of_a_process() -> None:
         with pytest.raises(NotFoundError):
             open_board(child.pid)
         child.stdin.close()
+
+
+def test_a_free_slot_that_nobody_fills_holds_no_right_to_recycle() -> None:
+    """Two had left, and one worker was wanted less when their places were filled."""
+    board = Board.create()
+    limits, now = Limits(max_recycling=2), _core.lib.cow_now_ms()
+    for slot in (board.reserve(), board.reserve()):
+        raw = _core.limits_struct(limits)
+        assert _core.lib.cow_ticket_take(board.raw, slot, os.getpid(), raw, now)
+    board.free(1)
+    held = [each for each in board.raw.tickets if each]
+    assert len(held) == 2
+    board.fill_no_more()
+    assert [each for each in board.raw.tickets if each] == held[1:]
+    board.close()
+    os.close(board.fd)
