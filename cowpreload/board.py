@@ -104,7 +104,7 @@ class Board:
         check(lib.cow_slot_free(self.raw, slot))
 
     def fill_no_more(self) -> None:
-        """Give back what rights to leave wait for workers in free slots. Master only."""
+        """Give back rights to leave that wait for a free slot's worker. Master only."""
         for slot in self.slots():
             if self.raw.slot[slot - 1].life.state == lib.COW_FREE:
                 lib.cow_ticket_release(self.raw, slot)
