@@ -31,7 +31,7 @@ PYTHON_PLUGIN = "python3"
 # stopped; in 2.0.27 an idle worker without threads does not end at a reload.
 OLDEST = (2, 0, 28)
 # Of the native core: what the plugin shares with it.
-_SHARED = ("cow.h", "verdict.h", "board.h", "served.h", "immortal.h")
+_SHARED = ("cow.h", "verdict.h", "board.h", "served.h", "immortal.h", "moved.h")
 _PACKAGE = Path(__file__).parent
 
 

@@ -217,9 +217,10 @@ class Settings:
     merge: str = _setting(
         CHOICE,
         "off",
-        "kernel: let the kernel merge equal pages of what workers inherit (KSM)",
+        "copies of what workers inherit that are equal again; kernel: merged by the "
+        "kernel (KSM); self: given back by each worker, of one thread",
         why="needs a machine whose KSM is on; from 3.12 on there is little to merge",
-        choices=("off", "kernel"),
+        choices=("off", "kernel", "self"),
     )
     hot_code: str = _setting(
         CHOICE,

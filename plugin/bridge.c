@@ -16,7 +16,7 @@
 
 char *cow_settings_text;
 static int exits_fast;
-static int notes;
+static int after_request;
 static int handlers_begun;
 static pthread_t handlers_thread;
 static int pending_code = -1;
@@ -52,14 +52,18 @@ struct cow_api *cow_bridge_configure(void) {
                  uwsgi.numproc, uwsgi.lazy || uwsgi.lazy_apps, uwsgi.master_process,
                  uwsgi.async > 1 || uwsgi.loop != NULL, cow_options_event_log()));
     if (address > 0) exits_fast = cow_number(cow_call(HOST, "exits_fast", "()")) == 1;
-    if (address > 0) notes = cow_number(cow_call(HOST, "notes", "()")) == 1;
+    if (address > 0)
+        after_request = (int)cow_number(cow_call(HOST, "after_request", "()"));
+    if (after_request < 0) after_request = 0;
     PyGILState_Release(gil);
     return address > 0 ? (struct cow_api *)(uintptr_t)address : NULL;
 }
 
 int cow_bridge_exits_fast(void) { return exits_fast; }
 
-int cow_bridge_notes(void) { return notes; }
+int cow_bridge_notes(void) { return after_request & 1; }
+
+int cow_bridge_heals(void) { return after_request & 2; }
 
 PyInterpreterState *cow_interpreter_of(const struct uwsgi_app *app) {
     return app->modifier1 == 0 ? PyThreadState_GetInterpreter(app->interpreter) : NULL;

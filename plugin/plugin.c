@@ -46,6 +46,13 @@ static void note(struct wsgi_request *request) {
                                request->cookie_len, request->authorization_len > 0);
 }
 
+/* The same moment, of a worker that heals. */
+static void heal(struct wsgi_request *request) {
+    struct cow_heal done;
+    (void)request;
+    (void)cow_api->heal_turn(0, &done);
+}
+
 static void post_fork(void) {
     if (uwsgi.mywid == 0) return;
     cow_worker_forget_master();
@@ -58,6 +65,9 @@ static void post_fork(void) {
     (void)cow_bridge_begin(); /* it has said why; the worker serves on, unwatched */
     if (cow_bridge_notes())
         uwsgi_string_new_list(&uwsgi.after_request_hooks, "cow")->custom_ptr = note;
+    if (cow_bridge_heals())
+        uwsgi_string_new_list(&uwsgi.after_request_hooks, "cow-heal")->custom_ptr =
+            heal;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

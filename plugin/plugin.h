@@ -18,6 +18,7 @@
 
 #include "cow.h"
 #include "immortal.h"
+#include "moved.h"
 
 extern struct uwsgi_server uwsgi;
 
@@ -40,6 +41,7 @@ int cow_bridge_ready(void);
 int cow_bridge_exits_fast(void);
 /* Whether what is served is to be noted, for a warm up. */
 int cow_bridge_notes(void);
+int cow_bridge_heals(void);
 /* Whether the heap has become immortal: Python's finalization must not see it. */
 int cow_bridge_immortal(void);
 /* Give the collector back what was frozen, for a whole finalization. */

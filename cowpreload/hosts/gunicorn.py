@@ -23,6 +23,7 @@ from cowpreload import callbacks, collector, watch, writers
 from cowpreload.errors import NativeError
 from cowpreload.event_log import EVENT_LOG
 from cowpreload.hosts.gunicorn_drain import DrainMixin
+from cowpreload.hosts.gunicorn_healing import HealMixin
 from cowpreload.hosts.gunicorn_hooks import chain
 from cowpreload.hosts.gunicorn_log import Unfailing
 from cowpreload.hosts.gunicorn_master import MASTER
@@ -205,7 +206,7 @@ class CowMixin:
             Unfailing(self.log).warning(ready.text)
 
 
-class CowWorker(CowMixin, SyncWorker):  # type: ignore[misc]
+class CowWorker(CowMixin, HealMixin, SyncWorker):  # type: ignore[misc]
     """`--worker-class cow`; with threads, a CowThreadWorker is made instead.
 
     With --cow-worker, it is the class made of that one.

@@ -15,7 +15,7 @@ from typing import Any
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
-from cowpreload import _core, collector, event_log, mending, origins, writers
+from cowpreload import _core, collector, event_log, healing, mending, origins, writers
 from cowpreload.audit import Descriptors, descriptors
 from cowpreload.board import Board, slot_faults
 from cowpreload.callbacks import run_before
@@ -89,6 +89,7 @@ class Master:
             self._began = time.monotonic()
             self._before = descriptors()
             self._end_recording = origins.record()
+            healing.begin(settings)
             if settings.loading_gc == "off":
                 self._resume_gc = collector.stop()
         elif settings != self._settings and self._log:

@@ -19,6 +19,12 @@ def config_file_names(cfg: Any) -> list[str]:
     return list(vars(sys.modules[name])) if name in sys.modules else []
 
 
+def _is_other(cfg: Any) -> bool:
+    """Whether workers are of another class than the sync one."""
+    worker = cfg.settings.get("cow_worker")
+    return cfg.worker_class_str != "cow" or bool(worker and worker.get())
+
+
 def without_effect(cfg: Any) -> list[str]:
     """Lines on our variables in raw_env, which gunicorn sets after `configure`, and on
     reload."""
@@ -32,6 +38,12 @@ def without_effect(cfg: Any) -> list[str]:
         lines.append(
             f"cow: raw_env: {', '.join(names)}: no effect, set after the settings are "
             "read; use the option, the configuration file or the environment"
+        )
+    merge = cfg.settings.get("cow_merge")
+    if merge and merge.get() == "self" and (cfg.threads > 1 or _is_other(cfg)):
+        lines.append(
+            "cow: merge=self: no effect: it needs the sync worker, of one thread; "
+            "merge=kernel acts on any"
         )
     if cfg.reload:
         lines.append(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from cowpreload import _core, collector, freezes, merging, warmings, writers
+from cowpreload import _core, collector, freezes, healing, merging, warmings, writers
 from cowpreload.audit import Descriptors, audit
 from cowpreload.board import Board
 from cowpreload.errors import NativeError
@@ -99,9 +99,11 @@ def run_seal(settings: Settings, laying: Laying, log: Any) -> SealReport:
 
 
 def run_merge(settings: Settings, say: Callable[[str], object]) -> None:
-    """Offer what is sealed to the kernel, if the settings say so, and log it."""
+    """Offer what is sealed to the kernel, or move it, as the settings say; log it."""
     if settings.merge == "kernel":
         say(merging.offer().line())
+    elif settings.merge == "self":
+        say(healing.move().line())
 
 
 def conclude(

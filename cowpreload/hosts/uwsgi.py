@@ -10,7 +10,7 @@ import os
 import time
 from functools import partial
 
-from cowpreload import _core, freezes, warmings, watch, writers
+from cowpreload import _core, freezes, healing, warmings, watch, writers
 from cowpreload._core import ffi, lib
 from cowpreload._version import __version__
 from cowpreload.audit import Descriptors, descriptors
@@ -134,6 +134,7 @@ def configure(
     except NativeError as error:
         say(f"cow: memory unreadable ({error}): serving on without limits")
     _state.laying = Laying(_state.settings, writers.remember)
+    healing.begin(_state.settings)
     _state.before = descriptors()
     uwsgi_apps.begin_loading(_state.settings, _state.before, _state.laying.look)
     uwsgi_keeping.begin(_state.settings)
@@ -171,9 +172,9 @@ def exits_fast() -> int:
 
 
 @reported
-def notes() -> int:
-    """1 if workers note what they serve."""
-    return int(wanted(_state.settings))
+def after_request() -> int:
+    """What workers do then: 1, note what they served; 2, heal; 3, both."""
+    return wanted(_state.settings) + 2 * (_state.settings.merge == "self")
 
 
 @reported

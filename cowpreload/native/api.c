@@ -1,6 +1,7 @@
 /* What the uWSGI plugin gets of the core: it is not linked with it. */
 #include "cow.h"
 #include "immortal.h"
+#include "moved.h"
 
 void cow_api_fill(struct cow_board *board, struct cow_api *api) {
     *api = (struct cow_api){
@@ -16,5 +17,6 @@ void cow_api_fill(struct cow_board *board, struct cow_api *api) {
         .flush_stdio = cow_flush_stdio,
         .end_with = cow_end_with,
         .served_note = cow_served_note,
+        .heal_turn = cow_heal_turn,
     };
 }

@@ -15,7 +15,7 @@
  * another revision is refused by name. Raise it with any struct here and in served.h,
  * with cow_api, with cow_walk, and with every call or format of plugin/ that changes
  * (tests/unit/test_build.py compares). */
-#define COW_REVISION 17u
+#define COW_REVISION 18u
 #define COW_SLOTS 1024  /* a board's size */
 #define COW_TICKETS 128 /* the most that may leave at once */
 #define COW_WARMINGS 8  /* the start's, and the last ones after it */

@@ -46,7 +46,10 @@ SOURCES = (
     "c_heap.c",
     "hot.c",
     "seal.c",
+    "maps.c",
     "merge.c",
+    "moved.c",
+    "heal.c",
     "api.c",
 )
 HEADERS = (
@@ -68,7 +71,9 @@ HEADERS = (
     "c_heap.h",
     "hot.h",
     "seal.h",
+    "maps.h",
     "merge.h",
+    "moved.h",
     "pointers.h",
     "edges.h",
     "loads.h",
@@ -154,6 +159,7 @@ core = extension(
         "hot.h",
         "seal.h",
         "merge.h",
+        "moved.h",
         "still.h",
         "words.h",
     ),

@@ -70,7 +70,7 @@ static struct totals look_at_all(void) {
  * counts what it gives. (The address of malloc() does not tell: a program with fixed
  * addresses, as Debian's python3.14 and 3.15, has one of its own in its table. Other
  * allocators bring a mallinfo() with them; malloc_info() is glibc's alone.) */
-static int is_glibc(void) {
+int cow_c_heap_is_known(void) {
     Dl_info counts, lists;
     if (!dladdr((void *)INFO, &counts) || !dladdr((void *)malloc_info, &lists) ||
         counts.dli_fbase != lists.dli_fbase)
@@ -248,7 +248,7 @@ static void fill_arenas(uint64_t most, struct cow_seal *out) {
 }
 
 int cow_c_heap_fill(struct cow_seal *out) {
-    if (!is_glibc()) return COW_UNSEALED_UNKNOWN;
+    if (!cow_c_heap_is_known()) return COW_UNSEALED_UNKNOWN;
     struct totals found = look_at_all();
     uint64_t most = CACHE_MOST;
     if (found.unused > found.kept) most += found.unused - found.kept;

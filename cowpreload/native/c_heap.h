@@ -10,5 +10,7 @@
 #include "seal.h"
 
 int cow_c_heap_fill(struct cow_seal *out);
+/* Whether malloc() is the one we know, glibc's. */
+int cow_c_heap_is_known(void);
 
 #endif

@@ -64,6 +64,8 @@ struct cow_host {
  * The thread blocks all signals, has 64 KiB of stack, no heap and no descriptor. */
 int cow_watch_start(struct cow_board *board, uint32_t slot,
                     const struct cow_limits *limits, const struct cow_host *host);
+/* Whether this process has one. */
+int cow_watch_runs(void);
 /* Stop and join it. Waits for a reading under way. */
 int cow_watch_stop(void);
 /* Take the reading that growth is counted from, become READY, give back the
@@ -97,6 +99,7 @@ void cow_flush_stdio(void);
 /* ---- what the uWSGI plugin gets, as one address ------------------------ */
 
 struct cow_walk; /* immortal.h */
+struct cow_heal; /* moved.h */
 
 struct cow_api {
     uint32_t revision; /* COW_REVISION of the extension: compare before use */
@@ -112,6 +115,7 @@ struct cow_api {
     int (*end_with)(pid_t);
     int (*served_note)(struct cow_served *, const char *, size_t, const char *, size_t,
                        const char *, size_t, int);
+    int (*heal_turn)(int, struct cow_heal *);
 };
 
 void cow_api_fill(struct cow_board *board, struct cow_api *api);

@@ -59,6 +59,8 @@ uint64_t cow_prim_faults(void);
 /* CPU time of the calling thread, nanoseconds. */
 uint64_t cow_prim_thread_cpu_ns(void);
 uint64_t cow_prim_page_size(void);
+/* How many threads this process has; 0 where that cannot be known. */
+uint32_t cow_prim_threads(void);
 
 void cow_prim_nap_us(uint64_t us);
 uint64_t cow_prim_now_us(void);

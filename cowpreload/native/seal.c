@@ -40,7 +40,7 @@ static int is_block(const void *block, size_t size) {
 
 /* One block of each size stands where pymalloc would put it: other allocators do not
  * pass, nor debug hooks, which put words of their own before each block. */
-static int is_pymalloc(void) {
+int cow_is_pymalloc(void) {
     int known = 1;
     for (size_t size = STEP; known && size <= LARGEST; size += STEP) {
         void *block = PyObject_Malloc(size);
@@ -129,7 +129,7 @@ static int seal_python(struct cow_seal *out) {
 #endif
     int why_not = COW_SEALED;
     uint64_t pools = count_pools_at_most();
-    if (is_pymalloc())
+    if (cow_is_pymalloc())
         for (size_t size = STEP; !why_not && size <= LARGEST; size += STEP)
             why_not = fill_size(size, &pools, out);
     else if (!is_malloc())
@@ -139,6 +139,8 @@ static int seal_python(struct cow_seal *out) {
 }
 
 #else
+
+int cow_is_pymalloc(void) { return 0; }
 
 static int seal_python(struct cow_seal *out) {
     (void)out;

@@ -30,5 +30,7 @@ struct cow_seal {
 };
 
 void cow_seal(struct cow_seal *out);
+/* Whether Python's small objects are pymalloc's. Needs the GIL. */
+int cow_is_pymalloc(void);
 
 #endif

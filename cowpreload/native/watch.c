@@ -16,6 +16,7 @@
 
 #include "budget.h"
 #include "cow.h"
+#include "moved.h"
 #include "own.h"
 #include "pace.h"
 #include "prim.h"
@@ -176,7 +177,7 @@ static void act(struct memory *memory, const struct cow_reading *reading,
         cow_end_post(watch.board, watch.number, &verdict, reading,
                      memory->history.asked_at_ms, now_ms);
         ask_to_leave();
-    } else if (verdict.action == COW_RECYCLE) {
+    } else if (verdict.action == COW_RECYCLE && !cow_heal_first(&verdict, now_ms)) {
         recycle(memory, reading, &verdict, now_ms);
     }
 }
@@ -320,6 +321,8 @@ int cow_watch_start(struct cow_board *board, uint32_t slot,
     errno = error;
     return COW_ETHREAD;
 }
+
+int cow_watch_runs(void) { return watch.pid == getpid(); }
 
 int cow_watch_stop(void) {
     if (watch.pid != getpid()) return COW_ESTOPPED;

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "../../cowpreload/native/maps.c"
 #include "../../cowpreload/native/merge.c"
 
 static const uint8_t *text;

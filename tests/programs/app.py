@@ -129,6 +129,9 @@ def answer(path: str, query: str) -> tuple[int, str]:
         thread = threading.Thread(target=late_thread, args=[seconds], daemon=False)
         thread.start()
         return 200, "started"
+    if path == "/poller":
+        threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+        return 200, "started"
     if path == "/gc":
         gc.enable()
         before = sum(each["collections"] for each in gc.get_stats())
