@@ -83,8 +83,10 @@ def test_a_reload_loses_nothing_and_recycling_keeps_its_pace(
             )
             if way == BRUTAL:
                 under.explain("what the workers had", WORKERS, since)
-            # A SIGHUP before it serves again kills uWSGI's master, with and without us.
+            # A signal before the master is back in its loop kills uWSGI's master, with
+            # and without us; its workers serve earlier. It logs recyclings there.
             server.wait_serving(workers=WORKERS)
+            under.recycle(1)
 
 
 def is_right(path: str, status: int, body: bytes) -> bool:
@@ -120,6 +122,9 @@ def test_workers_that_come_and_go_lose_nothing(
             most = max(most, len(server.workers()))
             time.sleep(0.1)
         assert most > 1, "never more than one worker"
+        # A worker that cheaper lets go while it leaves keeps its right to leave, which
+        # lapses after ten seconds, when another wants it.
+        under.tickets = 1
 
 
 @pytest.mark.parametrize("order", ["SIGTERM", "SIGINT", "q"])

@@ -66,9 +66,10 @@ def look(master: int) -> State:
     )
 
 
-def faults(state: State, workers: int, before: State | None) -> list[str]:
+def faults(state: State, workers: int, before: State | None, tickets: int) -> list[str]:
     """What is not in order, a text each."""
-    wanted = State(workers, 0, 0, 0, state.descriptors, state.resident)
+    allowed = min(state.tickets, tickets)
+    wanted = State(workers, 0, allowed, 0, state.descriptors, state.resident)
     found = [
         f"{name}={value}, wanted {getattr(wanted, name)}"
         for name, value in vars(state).items()
@@ -83,7 +84,11 @@ def faults(state: State, workers: int, before: State | None) -> list[str]:
 
 
 def wait_order(
-    master: int, workers: int, before: State | None = None, seconds: float = 60
+    master: int,
+    workers: int,
+    before: State | None = None,
+    seconds: float = 60,
+    tickets: int = 0,
 ) -> State:
     """Return the state once it is in order; TimeoutError with what is not.
 
@@ -98,7 +103,7 @@ def wait_order(
         except (CowError, OSError) as error:  # between two boards, or gone
             found.append([str(error)])
             return False
-        found.append(faults(seen[-1], workers, before))
+        found.append(faults(seen[-1], workers, before, tickets))
         return not found[-1]
 
     try:

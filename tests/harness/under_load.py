@@ -71,6 +71,7 @@ class UnderLoad:
         master: the pid of whoever is the master; a test changes it.
         before: what the master held when it was in order; None: not to be compared.
         ledger: what the test knows to lose requests.
+        tickets: rights to recycle that may be left over, lapsed.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class UnderLoad:
         self.settled = Settled({}, ())
         self._pace = [0.0, 0.0]
         self._is_over = False
+        self.tickets = 0
         self._begun = time.monotonic()
         self._recycled = self._count()
         self.load = Load(
@@ -179,7 +181,7 @@ class UnderLoad:
         if self._pace[0]:
             self._pace[1] = self.recycle(2 * self.workers, 30 + 5 * self._pace[0])
         self.load.stop()
-        wait_order(self.master, self.workers, self.before)
+        wait_order(self.master, self.workers, self.before, tickets=self.tickets)
 
     def end(self) -> Row:
         """Stop the load; what it cost."""
