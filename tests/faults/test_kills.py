@@ -13,7 +13,7 @@ from harness.under_load import LEAKING
 KEEP = {"threaded": 2, "asgi": 2}
 
 
-@pytest.mark.parametrize("host", ["sync", "uwsgi", *full("threaded", "asgi")])
+@pytest.mark.parametrize("host", ["sync", *full("uwsgi", "threaded", "asgi")])
 def test_a_worker_killed_each_second_costs_what_it_had_and_no_more(
     servers: Servers, faults: Faults, host: str
 ) -> None:

@@ -46,7 +46,7 @@ def repeated(server: Server) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "host", ["sync", "uwsgi", *full("threaded", "asgi", "gevent", "uwsgi-threaded")]
+    "host", ["sync", *full("uwsgi", "threaded", "asgi", "gevent", "uwsgi-threaded")]
 )
 def test_no_random_value_comes_twice_in_workers_and_generations(
     servers: Servers, host: str

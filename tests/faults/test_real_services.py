@@ -105,8 +105,13 @@ def all_of_workers(server: Server, clients: list[str]) -> bool:
     ("host", "pool"),
     [
         ("sync", "0"),
-        ("uwsgi", "0"),
-        *full(("sync", "1"), ("uwsgi", "1"), ("threaded", "0"), ("threaded", "1")),
+        *full(
+            ("uwsgi", "0"),
+            ("sync", "1"),
+            ("uwsgi", "1"),
+            ("threaded", "0"),
+            ("threaded", "1"),
+        ),
         *full(("asgi", "0"), ("asgi", "1"), ("gevent", "0"), ("uwsgi-threaded", "0")),
     ],
 )

@@ -50,7 +50,7 @@ def test_limits_act_without_the_calls_that_a_sandbox_refuses(
     assert load.stop().errors == []
 
 
-@pytest.mark.parametrize("host", ["sync", "uwsgi"])
+@pytest.mark.parametrize("host", ["uwsgi", *full("sync")])
 def test_a_worker_without_a_thread_serves_on_without_limits(
     servers: Servers, host: str
 ) -> None:

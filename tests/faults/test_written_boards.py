@@ -81,8 +81,8 @@ def found(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("host", "what", "made"),
     [
-        ("sync", "board", "random"),
         ("uwsgi", "board", "random"),
+        *full(("sync", "board", "random")),
         *full(("threaded", "board", "random"), ("asgi", "board", "random")),
         *full(("sync", "board", "ones"), ("uwsgi", "board", "ones")),
         *full(("sync", "board", "zeros"), ("uwsgi", "board", "zeros")),

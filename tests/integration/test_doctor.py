@@ -57,9 +57,10 @@ def make_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def see(app: str) -> Seen:
     """Attend to it; nothing that was started may be left."""
+    before = children(os.getpid())  # services of other tests
     orders = Orders(app, seconds=30)
     found = attend(orders, debugging=False, progress=lambda text: None)
-    assert not children(os.getpid())
+    assert children(os.getpid()) == before
     return found
 
 
@@ -136,13 +137,14 @@ def test_a_failure_of_the_application_is_shown_as_its_own(
 
 @pytest.mark.usefixtures("site")
 def test_one_that_hangs_is_ended_in_time_and_shows_where() -> None:
+    before = children(os.getpid())
     orders = Orders("hangs", seconds=3)
     found = attend(orders, debugging=False, progress=lambda text: None)
     assert found.overdue
     assert "hangs.py" in found.printed
     assert "in stuck" in found.printed
     assert findings.application(found, "hangs").facts[-1].status.value == "bad"
-    assert not children(os.getpid())
+    assert children(os.getpid()) == before
 
 
 @pytest.mark.usefixtures("site")

@@ -65,7 +65,7 @@ def sum_is_right(path: str, status: int, body: bytes) -> bool:
     return status == 200 and body == str(sum(range(NUMBER))).encode()
 
 
-@pytest.mark.parametrize("host", ["sync", "uwsgi", *deep("threaded", "asgi")])
+@pytest.mark.parametrize("host", ["sync", *deep("uwsgi", "threaded", "asgi")])
 def test_over_the_budget_the_largest_goes_one_at_a_time_and_no_request_is_lost(
     servers: Servers, host: str
 ) -> None:
