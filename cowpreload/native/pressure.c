@@ -50,13 +50,14 @@ int cow_size_parse(const char *text, size_t size, uint64_t *out) {
 }
 
 int cow_files_parse(const char *text, size_t size, uint64_t *out) {
-    uint64_t active = 0, inactive = 0;
+    uint64_t active = 0, inactive = 0, names = 0;
     int found = named(text, size, "total_active_file ", &active) +
                 named(text, size, "total_inactive_file ", &inactive);
     if (!found)
         found = named(text, size, "active_file ", &active) +
                 named(text, size, "inactive_file ", &inactive);
-    *out = sum(active, inactive);
+    (void)named(text, size, "slab_reclaimable ", &names);
+    *out = sum(sum(active, inactive), names);
     return found ? COW_OK : COW_EPARSE;
 }
 
@@ -156,7 +157,17 @@ uint64_t cow_pressed_ms(const struct cow_limits *limits, uint32_t pressed) {
  * look waits for its turn: of eight bursts on two processors with thirty busy processes
  * the kernel killed three at half of both. */
 #define HELD_PART 64
+/* That of 128 processors: a 64th of 16 GiB killed with 256 MiB left. */
+#define HELD_MOST (32ull << 20)
+/* And no more than what it takes in this time: a page more, in a group with 9 MiB left,
+ * killed the largest worker of it, which would have gone on for minutes. */
+#define HELD_MS 1000u
 #define RUNAWAY_PART 8
+
+static uint64_t held(uint64_t limit, uint64_t speed) {
+    uint64_t most = limit / HELD_PART < HELD_MOST ? limit / HELD_PART : HELD_MOST;
+    return speed > most / HELD_MS ? most : speed * HELD_MS;
+}
 
 int cow_brink_due(const struct cow_room *room, uint64_t grown, uint64_t speed,
                   uint64_t late_ms) {
@@ -165,7 +176,7 @@ int cow_brink_due(const struct cow_room *room, uint64_t grown, uint64_t speed,
     if (grown < room->limit / RUNAWAY_PART) return 0;
     uint64_t left = room->limit > room->used ? room->limit - room->used : 0;
     if (speed > room->limit / horizon) return 1;
-    return left <= speed * horizon + room->limit / HELD_PART;
+    return left <= speed * horizon + held(room->limit, speed);
 }
 
 uint64_t cow_brink_nap_ms(const struct cow_room *room, uint64_t speed) {
@@ -174,5 +185,6 @@ uint64_t cow_brink_nap_ms(const struct cow_room *room, uint64_t speed) {
     if (nap < COW_BRINK_IDLE_MS && speed <= MOVING) nap = COW_BRINK_IDLE_MS;
     /* Four looks until it has taken all, however slow it is. */
     if (speed && nap > left / speed / 4) nap = left / speed / 4;
+    if (nap > COW_BRINK_MOST_MS) nap = COW_BRINK_MOST_MS;
     return nap > COW_BRINK_NAP_MS ? nap : COW_BRINK_NAP_MS;
 }

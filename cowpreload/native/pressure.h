@@ -18,9 +18,9 @@
  * version 1 writes instead, is COW_NO_LIMIT. COW_EPARSE if it is no figure. */
 int cow_size_parse(const char *text, size_t size, uint64_t *out);
 
-/* What of a group's memory is pages of files, which the system takes back before it
- * kills: memory.stat, of either version; of version 1 with the groups below. COW_EPARSE
- * if it shows neither list. */
+/* What of a group's memory the system takes back before it kills: memory.stat. Pages of
+ * files, of either version; of version 1 with the groups below. The kernel's caches of
+ * names and inodes, of version 2 alone. COW_EPARSE if it shows no list of files. */
 int cow_files_parse(const char *text, size_t size, uint64_t *out);
 
 /* How long any process has waited for memory since the machine (or the group) began:
@@ -41,7 +41,7 @@ int cow_swap_parse(const char *text, size_t size, uint64_t *free);
 struct cow_room {
     uint64_t limit;      /* where the kernel kills; 0: not known, nothing acts */
     uint64_t high;       /* where it slows them down; COW_NO_LIMIT: nowhere */
-    uint64_t used;       /* pages of files left out: the kernel takes those back */
+    uint64_t used;       /* caches left out: the kernel takes those back */
     uint64_t stalled_us; /* see cow_stall_parse(); 0 where there is no such file */
 };
 
@@ -88,6 +88,8 @@ uint64_t cow_pressed_ms(const struct cow_limits *limits, uint32_t pressed);
  * is. */
 #define COW_BRINK_NAP_MS 5u
 #define COW_BRINK_IDLE_MS 100u
+/* And at the most: a limit may be lowered, or come back, at any time. */
+#define COW_BRINK_MOST_MS 1000u
 
 /* Whether a worker that grows at `speed` bytes a millisecond, and has grown by `grown`
  * since it was ready, takes what is left before it can be looked at again. Only one
