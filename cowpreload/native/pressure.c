@@ -113,8 +113,13 @@ enum cow_shortage cow_shortage(const struct cow_room *room, uint64_t stalled,
     if (!room->limit) return COW_ENOUGH;
     if (enough > SHORT_MOST) enough = SHORT_MOST;
     if (left < (before == COW_SHORT ? 2 * enough : enough)) return COW_SHORT;
-    uint64_t waits = before == COW_STALLED ? STALLED_PERMILLE / 2 : STALLED_PERMILLE;
-    return stalled >= waits && left < limit / STALLED_PART ? COW_STALLED : COW_ENOUGH;
+    uint64_t waits = STALLED_PERMILLE, little = limit / STALLED_PART;
+    if (before == COW_STALLED) {
+        waits /= 2;
+        /* Each beginning is a reading of every worker. */
+        little += little / STALLED_PART;
+    }
+    return stalled >= waits && left < little ? COW_STALLED : COW_ENOUGH;
 }
 
 #define GIVES_LEAST (8ull << 20)

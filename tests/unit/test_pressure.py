@@ -181,6 +181,16 @@ def test_waiting_counts_only_where_little_is_left() -> None:
     assert shortage(1600 * MIB, 400 * MIB, stalled=1000) == lib.COW_ENOUGH
 
 
+def test_waiting_near_a_quarter_does_not_begin_at_every_second_look() -> None:
+    """Each beginning had every worker take a reading."""
+    before, seen = lib.COW_ENOUGH, []
+    for left in [399, 401] * 3:
+        before = shortage(1600 * MIB, left * MIB, 200, before)
+        seen.append(before)
+    assert seen == [lib.COW_STALLED] * 6
+    assert shortage(1600 * MIB, 500 * MIB, 200, before) == lib.COW_ENOUGH
+
+
 @given(*[st.integers(0, MOST)] * 4, st.integers(0, 2))
 def test_what_is_not_known_is_not_short(
     limit: int, high: int, used: int, stalled: int, before: int
