@@ -22,6 +22,8 @@ _WHY_NOT: Final = {
     lib.COW_UNMOVED_NOTHING: "no heap was found to move",
     lib.COW_UNMOVED_STRICT: "memory is not overcommitted here (vm.overcommit_memory "
     "is 2), or the size of files is limited (ulimit -f)",
+    lib.COW_UNMOVED_LATE: "it acts from the start of a server of gunicorn or uWSGI on",
+    lib.COW_UNMOVED_PAGES: "this machine's pages are not of 4 KiB",
 }
 
 
@@ -54,6 +56,11 @@ def begin(settings: Settings) -> None:
     """Before the application is loaded: note where its objects are to be."""
     if settings.merge == "self":
         lib.cow_arenas_note()
+
+
+def begun() -> bool:
+    """Whether this process has begun before its application was loaded."""
+    return bool(lib.cow_arenas_noted())
 
 
 def move() -> MoveReport:

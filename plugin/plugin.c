@@ -50,7 +50,11 @@ static void note(struct wsgi_request *request) {
 static void heal(struct wsgi_request *request) {
     struct cow_heal done;
     (void)request;
-    (void)cow_api->heal_turn(0, &done);
+    if (cow_api->heal_turn(0, &done) && done.refused)
+        uwsgi_log("cow: merge=self: nothing is given back: %s\n",
+                  done.refused == COW_UNMOVED_THREADS
+                      ? "another thread runs in this worker"
+                      : "the system does not tell which pages were copied");
 }
 
 static void post_fork(void) {

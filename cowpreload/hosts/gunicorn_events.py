@@ -9,6 +9,7 @@ from typing import Any
 
 from gunicorn import __version__
 
+from cowpreload import healing
 from cowpreload.event_log import EVENT_LOG, fault, tell
 from cowpreload.kinds import GUNICORN
 from cowpreload.lifecycle import Changed, Start
@@ -51,6 +52,8 @@ def changed(settings: Settings, log: Any, immortal: bool) -> None:
     if refused:
         log.error("cow: reload keeps the event log it had; %s", refused)
     tell(Changed(settings, GUNICORN), log.info)
+    if settings.merge == "self" and not healing.begun():
+        log.warning("cow: merge=self: no effect: it acts from the next start on")
     if immortal and settings.exit == "normal":
         log.warning(
             "cow: exit=normal: the heap is immortal since the start; "

@@ -188,8 +188,9 @@ static struct {
     pid_t pid;
     uint32_t wanted; /* by the watching thread */
     uint32_t given_up;
-    uint64_t private_bytes; /* when it was last healed because it was wanted */
-    uint64_t ended_ms;      /* of the last one */
+    /* When it was last healed because it was wanted; heals that nobody asked for tell
+     * nothing, and must not make this speak for longer: a leak would go on. */
+    uint64_t private_bytes, spoke_ms;
     uint64_t ended_us, took_us, faults;
 } last;
 
@@ -213,18 +214,19 @@ int cow_heal_turn(int idle, struct cow_heal *out) {
     last.ended_us = cow_prim_now_us();
     STORE(last.given_up, out->refused != COW_MOVED);
     struct cow_reading reading;
-    if (wanted && cow_reading_take(0, &reading) == COW_OK)
+    if (wanted && cow_reading_take(0, &reading) == COW_OK) {
         STORE(last.private_bytes, reading.private_bytes);
-    STORE(last.ended_ms, cow_now_ms());
+        STORE(last.spoke_ms, cow_now_ms());
+    }
     return 1;
 }
 
 int cow_heal_first(const struct cow_verdict *verdict, uint64_t now_ms) {
     if (!cow_home.inode || last.pid != getpid() || LOAD(last.given_up)) return 0;
-    uint64_t ended_ms = LOAD(last.ended_ms), had = LOAD(last.private_bytes);
-    if (had && now_ms < ended_ms + SPEAKS_MS) return had <= verdict->limit;
+    uint64_t spoke_ms = LOAD(last.spoke_ms), had = LOAD(last.private_bytes);
+    if (had && now_ms < spoke_ms + SPEAKS_MS) return had <= verdict->limit;
     uint64_t since_ms =
-        ended_ms > verdict->over_since_ms ? ended_ms : verdict->over_since_ms;
+        spoke_ms > verdict->over_since_ms ? spoke_ms : verdict->over_since_ms;
     if (now_ms > since_ms + SPEAKS_MS + PATIENCE_MS) return 0;
     STORE(last.wanted, 1);
     return 1;

@@ -47,6 +47,10 @@ static struct {
     uintptr_t brk;         /* where glibc's main heap begins */
 } heap;
 
+static int noting; /* arenas, since before the application was loaded */
+
+int cow_arenas_noted(void) { return noting; }
+
 struct cow_home cow_home;
 
 #ifdef COW_CPYTHON
@@ -88,6 +92,7 @@ int cow_arenas_note(void) {
         PyObject_GetArenaAllocator(&arenas_of);
         PyObjectArenaAllocator ours = {NULL, arena_alloc, arena_free};
         PyObject_SetArenaAllocator(&ours);
+        noting = 1;
     }
     PyGILState_Release(gil);
     return COW_OK;
@@ -95,7 +100,10 @@ int cow_arenas_note(void) {
 #else
 static int is_pymalloc(void) { return 0; }
 
-int cow_arenas_note(void) { return COW_EVERSION; }
+int cow_arenas_note(void) {
+    noting = 1;
+    return COW_EVERSION;
+}
 #endif
 static struct {
     struct range all[RANGES];
@@ -147,7 +155,12 @@ static int is_ours(const struct cow_mapping *mapping) {
 static void overlap(const struct cow_mapping *mapping, uintptr_t start, uintptr_t end) {
     if (start < mapping->start) start = mapping->start;
     if (end > mapping->end) end = mapping->end;
-    if (start < end) add_runs(start, end);
+    if (start >= end) return;
+    /* One page that was left of an earlier file would keep all of that file. */
+    if (is_ours(mapping))
+        add(start, end);
+    else
+        add_runs(start, end);
 }
 
 static int look(const struct cow_mapping *mapping, void *context) {
@@ -217,12 +230,16 @@ static int move_into(int fd, struct cow_moved *out) {
     for (uint32_t i = 0; i < found.count; i++)
         size += (off_t)(found.all[i].end - found.all[i].start);
     if (fchmod(fd, S_IRUSR) || ftruncate(fd, size) || fstat(fd, &about)) return errno;
-    int error = move_all(fd, out);
-    (void)fcntl(fd, F_ADD_SEALS, SEALS);
-    if (!out->bytes) return error;
-    /* Private, and never written: a sealed file allows no other. */
+    /* Private, and never written: a sealed file allows no other. First: a heap that is
+     * moved and cannot be compared would be moved for nothing (ulimit -v). */
     void *mirror = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (mirror == MAP_FAILED) return errno;
+    int error = move_all(fd, out);
+    (void)fcntl(fd, F_ADD_SEALS, SEALS);
+    if (!out->bytes) {
+        (void)munmap(mirror, (size_t)size);
+        return error;
+    }
     cow_home.device = (uint64_t)major(about.st_dev) << 32 | minor(about.st_dev);
     cow_home.inode = about.st_ino;
     cow_home.mirror = mirror;
@@ -252,6 +269,9 @@ static int is_strict(void) {
 
 static uint32_t move(struct cow_moved *out) {
     const struct cow_home before = cow_home;
+    if (!noting) return COW_UNMOVED_LATE;
+    /* A mapping would begin or end within a larger page, and take what is beside it. */
+    if (cow_prim_page_size() != PAGE) return COW_UNMOVED_PAGES;
     int known = cow_c_heap_is_known() && is_pymalloc();
     if (!known || !heap.arenas) return COW_UNMOVED_ALLOCATOR;
     if (is_strict()) return COW_UNMOVED_STRICT;

@@ -21,6 +21,8 @@ enum cow_unmoved {
     COW_UNMOVED_SYSTEM = 3,    /* a system call failed; errno */
     COW_UNMOVED_NOTHING = 4,   /* no heap was found */
     COW_UNMOVED_STRICT = 5,    /* memory is not overcommitted, or files are limited */
+    COW_UNMOVED_LATE = 6,      /* arenas were not noted from the beginning */
+    COW_UNMOVED_PAGES = 7,     /* pages of this machine are not of 4 KiB */
 };
 
 struct cow_moved {
@@ -33,6 +35,7 @@ struct cow_moved {
 
 /* Note pymalloc's arenas from now on. Call it once, with the GIL. */
 int cow_arenas_note(void);
+int cow_arenas_noted(void); /* whether they are */
 
 /* Move what is there now; again, after the heap has been loaded anew. The caller has
  * not the GIL. */

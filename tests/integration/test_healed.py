@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import PROGRAMS, PYPY, Servers, deep
@@ -81,11 +83,50 @@ def test_a_worker_is_healed_before_it_is_recycled(servers: Servers, host: str) -
     assert " recycled " not in server.log
 
 
+def output(program: str, *arguments: str) -> str:
+    """What one of our programs prints."""
+    done = subprocess.run(
+        [sys.executable, PROGRAMS / program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert not done.returncode, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_leaking_worker_is_recycled_however_often_it_heals_unasked() -> None:
+    """Each heal renewed the word of the last one that was asked for: kept for ever."""
+    assert output("leaking.py") == "1 1 1 0 True 64"
+
+
+def test_a_heap_that_is_moved_again_keeps_nothing_of_the_file_before() -> None:
+    """A few pages that were zero by then stayed, and with them a file of 40 MB."""
+    assert output("moved_again.py").startswith("1 cow: merge=self moved=")
+
+
+def test_a_heap_that_could_not_be_compared_is_not_moved() -> None:
+    """Under ulimit -v it was moved, called "in part", and never healed."""
+    assert output("moved_again.py", "limited") == (
+        "0 cow: merge=off: Cannot allocate memory"
+    )
+
+
+def test_a_move_without_a_beginning_says_when_it_would_act() -> None:
+    """Celery's case, which was told of an allocator that it has."""
+    command = "from cowpreload import healing; print(healing.move().line())"
+    done = subprocess.check_output([sys.executable, "-c", command], text=True)
+    assert "it acts from the start of a server of gunicorn or uWSGI on" in done
+
+
+@pytest.mark.parametrize("host", ["sync", *deep("uwsgi")])
 def test_a_worker_with_a_thread_gives_nothing_back_and_says_so(
-    servers: Servers,
+    servers: Servers, host: str
 ) -> None:
     options = {**MORTAL, "cow-fork-safety": "off"}
-    server = servers.on("sync", options, workers=1, environ=HEAP).wait_serving()
+    if host == "uwsgi":
+        options["enable-threads"] = "true"
+    server = servers.on(host, options, workers=1, environ=HEAP).wait_serving()
     server.get("/poller")
     server.get("/read")
     server.wait_log("cow: merge=self: nothing is given back: another thread runs")
@@ -95,6 +136,17 @@ def test_a_worker_with_a_thread_gives_nothing_back_and_says_so(
 def test_threaded_workers_are_told_that_they_heal_nothing(servers: Servers) -> None:
     server = servers.on("threaded", {"cow-merge": "self"}, workers=1).wait_serving()
     server.wait_log("cow: merge=self: no effect: it needs the sync worker")
+
+
+def test_a_reload_to_self_says_that_it_has_no_effect(
+    servers: Servers, tmp_path: Path
+) -> None:
+    config = tmp_path / "settings.py"
+    config.write_text("cow_merge = 'off'\n")
+    server = servers.gunicorn("-c", str(config), "-k", "cow").wait_serving()
+    config.write_text("cow_merge = 'self'\n")
+    server.signal(signal.SIGHUP)
+    server.wait_log("cow: merge=self: no effect: it acts from the next start on")
 
 
 def test_files_of_limited_size_leave_the_heap_where_it_is(servers: Servers) -> None:
