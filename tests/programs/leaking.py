@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 
 from cowpreload import _core, freezing, healing
 from cowpreload._core import ffi, lib
@@ -56,9 +55,5 @@ if __name__ == "__main__":
     pid = os.fork()
     if pid:
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-    try:
-        tell()
-    except Exception:
-        traceback.print_exc()
-        os._exit(1)
+    tell()
     os._exit(0)
