@@ -51,6 +51,7 @@ class Board:
         self._inside: dict[int, int] = {}  # our pids by theirs
         self._inside_at = 0.0
         self._head: dict[str, int] = {}
+        self._highest = 0  # slot that was ever filled, as the master knows it
         self.hidden = why_hidden and (
             f"cow: no memfd ({why_hidden}): limits act, and no report can see the board"
         )
@@ -89,14 +90,20 @@ class Board:
             if getattr(self.raw, name) != value:
                 setattr(self.raw, name, value)
         lib.cow_ticket_drop_forged(self.raw, lib.cow_now_ms())
-        if self.raw.highest > _core.SLOTS:
-            self.raw.highest = max((each.slot for each in self), default=0)
+        # The rows do not tell it: their workers put them back one by one.
+        if self._highest <= self.raw.highest <= _core.SLOTS:
+            self._highest = self.raw.highest
+        else:
+            self.raw.highest = self._highest
 
     def reserve(self) -> int:
         """Give the lowest free slot, booting; 0 if the board is full. Master only."""
+        # A slot that a forged one names would be taken before the free ones.
+        lib.cow_ticket_drop_forged(self.raw, lib.cow_now_ms())
         slot = int(lib.cow_slot_find(self.raw))
         if slot:
             check(lib.cow_slot_boot(self.raw, slot, 0))
+            self._highest = max(self._highest, slot)
         return slot
 
     def free(self, slot: int) -> None:

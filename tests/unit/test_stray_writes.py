@@ -65,6 +65,26 @@ def test_the_master_puts_back_what_a_board_is_known_by(
     assert board.raw.highest == 0
 
 
+@pytest.mark.parametrize("highest", [0, 3, (1 << 32) - 1])
+def test_a_row_that_its_worker_has_not_put_back_yet_hides_no_slot(
+    board: Board, highest: int
+) -> None:
+    """A threaded worker was left out of all reports until it was recycled."""
+    slots = [board.reserve() for _ in range(4)]
+    board.raw.slot[3].life.state = 4711
+    board.raw.highest = highest
+    board.restore()
+    assert slots == list(board.slots()) == [1, 2, 3, 4]
+
+
+def test_a_forged_right_to_leave_gives_no_worker_a_slot_far_away(
+    board: Board,
+) -> None:
+    forged_in_the_future = ((1 << 31) - 1) << 33
+    board.raw.tickets[0] = forged_in_the_future | 4711 << 11 | 862
+    assert board.reserve() == 1
+
+
 def test_a_count_of_slots_that_cannot_be_has_the_master_look_at_no_more(
     board: Board,
 ) -> None:
