@@ -179,16 +179,6 @@ class Board:
         return user == self.owner or bool(_files(self.holder) & _files(pid))
 
 
-def slot_faults(name: str, workers: int) -> list[str]:
-    """The fault of a host's setting `name` that asks for more workers than slots."""
-    if workers <= _core.SLOTS:
-        return []
-    return [
-        f"{name}={workers}: the board has {_core.SLOTS} slots; "
-        "start fewer workers or a second server"
-    ]
-
-
 def _genuine(process: Path, link: Path) -> bool:
     """Whether a descriptor is a board that its process, or root, made.
 

@@ -136,3 +136,13 @@ def by_reason(counts: Any) -> tuple[tuple[str, int], ...]:
     """A row of the board's decisions, in the order of REASONS."""
     found = {_core.REASONS[reason]: int(counts[reason]) for reason in _core.REASONS}
     return tuple((reason, found[reason]) for reason in REASONS)
+
+
+def slot_faults(name: str, workers: int) -> list[str]:
+    """The fault of a host's setting `name` that asks for more workers than slots."""
+    if workers <= _core.SLOTS:
+        return []
+    return [
+        f"{name}={workers}: the board has {_core.SLOTS} slots; "
+        "start fewer workers or a second server"
+    ]

@@ -17,7 +17,7 @@ from gunicorn.errors import HaltServer
 
 from cowpreload import _core, collector, event_log, healing, mending, origins, writers
 from cowpreload.audit import Descriptors, descriptors
-from cowpreload.board import Board, slot_faults
+from cowpreload.board import Board
 from cowpreload.callbacks import run_before
 from cowpreload.closing import close_all
 from cowpreload.errors import SettingsError
@@ -44,6 +44,7 @@ from cowpreload.leave import leave
 from cowpreload.records import PreloadReport, WarmupReport
 from cowpreload.settings import Settings, declared_on
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
+from cowpreload.slots import slot_faults
 
 _KEY = "cow_settings"
 

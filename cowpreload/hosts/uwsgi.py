@@ -14,7 +14,7 @@ from cowpreload import _core, freezes, healing, warmings, watch, writers
 from cowpreload._core import ffi, lib
 from cowpreload._version import __version__
 from cowpreload.audit import Descriptors, descriptors
-from cowpreload.board import Board, slot_faults
+from cowpreload.board import Board
 from cowpreload.errors import NativeError, SettingsError
 from cowpreload.event_log import EVENT_LOG, tell
 from cowpreload.hosts import (
@@ -38,6 +38,7 @@ from cowpreload.sealing import seal
 from cowpreload.served import choose, wanted
 from cowpreload.settings import Settings
 from cowpreload.settings_given import read, unknown_faults, unknown_variables
+from cowpreload.slots import slot_faults
 from cowpreload.warmed import Warming
 from cowpreload.warmings import Measuring
 
