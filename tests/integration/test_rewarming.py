@@ -72,6 +72,8 @@ def test_what_was_served_is_warmed_and_all_workers_are_replaced(
     server = servers.on(host, options, workers=3, app="learning")
     server.wait_serving(PATHS[0], workers=3)
     board = open_board(server.pid)
+    # uWSGI's master may still be setting its handlers, SIGHUP's among them.
+    wait_until(lambda: int(signals(server)[1], 16) & 1, 20, "the master's handlers")
     handled = signals(server)
     with loaded(server, PATHS):
         server.wait_log("cow: warmed anew pages=3 dropped=0 ", 60)
