@@ -283,7 +283,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: object) -> Iterator[None]
         given = getattr(item, "funcargs", {}).values()
         for started in (each for each in given if isinstance(each, Servers)):
             for server in started.running:
-                report.sections.append((f"log of {server.log_path.name}", server.log))
+                report.sections.append((f"log of {server.log_path.name}", server.shown))
 
 
 def run(*command: str, **options: object) -> subprocess.CompletedProcess[str]:

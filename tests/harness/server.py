@@ -35,6 +35,9 @@ def free_port() -> int:
             return port
 
 
+_SHOWN = 100_000  # characters of a log, at each of its ends
+
+
 class Server:
     """A server's master and its workers.
 
@@ -76,6 +79,16 @@ class Server:
         """All that was written so far."""
         return self.log_path.read_bytes().decode(errors="replace")
 
+    @property
+    def shown(self) -> str:
+        """The log for people, its middle left out: a worker that logs without end wrote
+        more than pytest can send to its own master, and the whole run ended."""
+        text = self.log
+        left_out = len(text) - 2 * _SHOWN
+        if left_out <= 0:
+            return text
+        return f"{text[:_SHOWN]}\n... {left_out} characters ...\n{text[-_SHOWN:]}"
+
     def workers(self) -> list[int]:
         """The living children of the master."""
         found = children(self.pid)
@@ -96,7 +109,7 @@ class Server:
     def _answers(self, path: str) -> bool:
         code = self.process.poll()
         if code is not None:
-            raise RuntimeError(f"the server ended with {code}; its log:\n{self.log}")
+            raise RuntimeError(f"the server ended with {code}; its log:\n{self.shown}")
         with contextlib.suppress(OSError, http.client.HTTPException):
             return self.get(path, timeout=5)[0] == 200
         return False
@@ -118,7 +131,7 @@ class Server:
         try:
             return str(wait_until(line, seconds, f"{text!r} in the log"))
         except TimeoutError as error:
-            raise TimeoutError(f"{error}; the log:\n{self.log}") from None
+            raise TimeoutError(f"{error}; the log:\n{self.shown}") from None
 
     def signal(self, number: int) -> None:
         """To the master."""
