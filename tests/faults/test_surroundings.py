@@ -97,7 +97,9 @@ def test_a_worker_that_closes_all_its_descriptors_costs_its_own_request(
     server.wait_serving(workers=4)
     with faults.under_load("closed descriptors", server, host, workers=4) as under:
         under.settle_in()
-        for _ in range(4):
+        # Not all of them: one of uWSGI's waits for nothing then, and for ever, without
+        # us as well. With none left that serves, none is recycled.
+        for _ in range(2):
             with contextlib.suppress(Exception):
                 server.get("/close", timeout=5)
         under.recycle(8)
@@ -150,7 +152,11 @@ def test_limits_of_resources_that_come_while_it_runs_hold_up_nothing(
 ) -> None:
     server = servers.on(host, {**QUICK, **LEAKING}, workers=4)
     server.wait_serving(workers=4)
-    with faults.under_load("resource limits", server, host, workers=4) as under:
+    # Else an asgi worker meets its limit while it waits for its turn to leave.
+    pause = 0.1 if host == "asgi" else 0.02
+    with faults.under_load(
+        "resource limits", server, host, workers=4, pause=pause
+    ) as under:
         under.settle_in()
         for kind in LIMITS:
             before = set(server.workers())
