@@ -63,9 +63,7 @@ static int heal_part(uintptr_t start, size_t pages, const char *mirror,
 
 static int heal_mapping(const struct cow_mapping *mapping, void *context) {
     struct healing *healing = context;
-    if (mapping->inode != cow_home.inode || mapping->device != cow_home.device ||
-        memcmp(mapping->access, "rw-p", 4) != 0)
-        return 0;
+    if (!cow_home_has(mapping) || memcmp(mapping->access, "rw-p", 4) != 0) return 0;
     uint64_t size = mapping->end - mapping->start;
     if (mapping->offset > cow_home.size || size > cow_home.size - mapping->offset)
         return 0;
@@ -92,12 +90,16 @@ static int is_written_by_the_kernel(const struct cow_mapping *mapping, void *con
     return *found;
 }
 
+/* Whether no thread runs but this one and the watching one. */
+static int is_alone(void) {
+    return cow_prim_threads() == 1u + (uint32_t)cow_watch_runs();
+}
+
 static uint32_t heal(struct cow_heal *out) {
     struct healing healing = {.out = out};
     int others = 0;
     if (!cow_home.inode) return COW_UNMOVED_NOTHING;
-    if (cow_prim_threads() != 1u + (uint32_t)cow_watch_runs())
-        return COW_UNMOVED_THREADS;
+    if (!is_alone()) return COW_UNMOVED_THREADS;
     if (cow_maps_read(is_written_by_the_kernel, &others) != COW_OK)
         return COW_UNMOVED_SYSTEM;
     if (others) return COW_UNMOVED_THREADS;
@@ -133,8 +135,8 @@ struct copy {
 static int copy_mapping(const struct cow_mapping *mapping, void *context) {
     struct copy *copy = context;
     size_t size = mapping->end - mapping->start;
-    if (mapping->inode != cow_home.inode || mapping->device != cow_home.device ||
-        mapping->access[1] != 'w' || copy->used + size > copy->size)
+    if (!cow_home_has(mapping) || mapping->access[1] != 'w' ||
+        copy->used + size > copy->size)
         return 0;
     for (size_t done = 0; copy->compares && done < size; done += PAGE)
         copy->wrong += memcmp((const void *)(mapping->start + done),
@@ -158,7 +160,7 @@ int cow_heal_check(struct cow_heal *out, uint64_t *wrong) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int code = COW_OK;
     /* A thread that is about to end writes, too. */
-    int alone = cow_prim_threads() == 1u + (uint32_t)cow_watch_runs();
+    int alone = is_alone();
     if (alone) code = cow_maps_read(copy_mapping, &copy);
     done.refused = heal(&done);
     copy.compares = 1;

@@ -147,7 +147,7 @@ static void add_runs(uintptr_t start, uintptr_t end) {
     if (begun) add(begun, last + PAGE);
 }
 
-static int is_ours(const struct cow_mapping *mapping) {
+int cow_home_has(const struct cow_mapping *mapping) {
     return cow_home.inode && mapping->inode == cow_home.inode &&
            mapping->device == cow_home.device;
 }
@@ -157,7 +157,7 @@ static void overlap(const struct cow_mapping *mapping, uintptr_t start, uintptr_
     if (end > mapping->end) end = mapping->end;
     if (start >= end) return;
     /* One page that was left of an earlier file would keep all of that file. */
-    if (is_ours(mapping))
+    if (cow_home_has(mapping))
         add(start, end);
     else
         add_runs(start, end);
@@ -166,7 +166,7 @@ static void overlap(const struct cow_mapping *mapping, uintptr_t start, uintptr_
 static int look(const struct cow_mapping *mapping, void *context) {
     (void)context;
     if (memcmp(mapping->access, "rw-p", 4) != 0 ||
-        !(cow_mapping_is_heap(mapping) || is_ours(mapping)))
+        !(cow_mapping_is_heap(mapping) || cow_home_has(mapping)))
         return 0;
     if (cow_mapping_named(mapping, "[heap]") && !heap.brk) heap.brk = mapping->start;
     if (heap.brk) overlap(mapping, heap.brk, (uintptr_t)sbrk(0));

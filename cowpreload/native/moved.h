@@ -78,4 +78,8 @@ struct cow_home {
 };
 extern struct cow_home cow_home;
 
+/* Whether a mapping is a part of the file that the heap was last moved to. */
+struct cow_mapping;
+int cow_home_has(const struct cow_mapping *mapping);
+
 #endif
