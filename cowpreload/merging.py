@@ -9,7 +9,6 @@ is, to offer costs nothing and gives nothing. Must not write to /sys.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,15 +62,3 @@ def _why_not(ksm: Path) -> str:
     if run == "1":
         return ""
     return f"{ksm / 'run'} is {run}; as root, on the host: echo 1 > {ksm / 'run'}"
-
-
-def merged(pid: int | None = None) -> int:
-    """Bytes of a process that are merged pages now; 0 where the kernel tells nothing.
-
-    /proc/PID/ksm_merging_pages, from Linux 5.19 on.
-    """
-    path = Path("/proc", "self" if pid is None else str(pid), "ksm_merging_pages")
-    try:
-        return int(path.read_text()) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return 0

@@ -12,7 +12,7 @@ from conftest import PYPY, Servers, deep
 from harness.processes import wait_until
 
 from cowpreload import _core
-from cowpreload.merging import KSM, merged
+from cowpreload.merging import KSM
 
 pytestmark = [
     pytest.mark.each_python,
@@ -81,3 +81,8 @@ def test_copies_that_are_equal_again_are_merged(servers: Servers, host: str) -> 
 def private(pid: int) -> int:
     """Bytes of private memory."""
     return _core.take_reading(pid).private
+
+
+def merged(pid: int) -> int:
+    """Pages of a process that are merged now."""
+    return int(Path(f"/proc/{pid}/ksm_merging_pages").read_text())
