@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "maps.h"
 #include "prim.h"
 
 /* A request above LARGE that no hole can serve might become a mapping, and glibc
@@ -144,33 +145,19 @@ static int fill_main(uint64_t most, struct cow_seal *out) {
 
 /* ---- the heaps of threads that have ended ------------------------------- */
 
-struct mapping {
-    uintptr_t start, end;
+struct search {
+    uintptr_t address;
+    uintptr_t start, end; /* of the writable mapping around it; 0 if there is none */
 };
 
-/* The writable mapping around `address`; its end is 0 if it is not found. */
-static struct mapping mapping_around(uintptr_t address) {
-    char text[8192]; /* no line is longer than a path may be */
-    size_t kept = 0, got;
-    struct mapping found = {0, 0};
-    int fd;
-    if (cow_prim_open("/proc/self/maps", &fd)) return found;
-    while (!found.end &&
-           !cow_prim_read(fd, text + kept, sizeof text - 1 - kept, &got) && got) {
-        text[kept += got] = 0;
-        char *line = text;
-        for (char *end; (end = strchr(line, '\n')); line = end + 1) {
-            char *after;
-            uintptr_t from = strtoul(line, &after, 16);
-            uintptr_t to = strtoul(after + 1, &after, 16);
-            if (from <= address && address < to && after[2] == 'w')
-                found = (struct mapping){from, to};
-        }
-        kept -= (size_t)(line - text);
-        memmove(text, line, kept);
-    }
-    cow_prim_close(fd);
-    return found;
+static int is_around(const struct cow_mapping *mapping, void *context) {
+    struct search *search = context;
+    if (search->address < mapping->start || search->address >= mapping->end ||
+        mapping->access[1] != 'w')
+        return 0;
+    search->start = mapping->start;
+    search->end = mapping->end;
+    return 1;
 }
 
 /* Where the chunk begins that ends with the heap, as the last one does. Each chunk's
@@ -206,7 +193,8 @@ static void *fill_arena(void *unused) {
     uintptr_t first = (uintptr_t)malloc(2 * ALIGN); /* kept; tells which arena it is */
     task->is_new = !first || look_at_all().size >= before + ARENA_LEAST;
     if (!task->is_new) {
-        struct mapping around = mapping_around(first);
+        struct search around = {.address = first};
+        (void)cow_maps_read(is_around, &around);
         struct heap heap = {around.start, find_top(first, around.end)};
         if (heap.top) (void)fill(&heap, task->most, task->out);
     }
